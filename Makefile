@@ -1,0 +1,39 @@
+# Everything from nothing: a machine with python3 and pip is enough.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench clean
+
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/base ## run the showcase on the embedded SQLite store
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/dev ## run every test, on real servers (ARGS="-k name" to choose)
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+
+check: $(VENV)/dev ## format, lint, types, import rule
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/dev ## measure the stores against their bars (takes minutes)
+	$(BIN)/python benchmarks/stores.py $(ARGS)
+
+clean: ## remove what make made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/base: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --constraint constraints.txt pip
+	$(PIP) install --constraint constraints.txt --build-constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/dev: $(VENV)/base
+	$(PIP) install --constraint constraints.txt --build-constraint constraints.txt --group dev
+	touch $@

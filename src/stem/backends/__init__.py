@@ -1,0 +1,37 @@
+"""Stores, one folder a technology. `connect(url)` is the only way in."""
+
+from importlib import import_module
+from urllib.parse import urlsplit
+
+from stem.contracts.store import Store
+from stem.core.config import Settings, masked
+from stem.core.errors import ConfigError
+
+_MODULES = {
+    "memory": ("stem.backends.memory", ""),
+    "sqlite": ("stem.backends.sqlite", ""),
+    "redis": ("stem.backends.redis", "redis"),
+    "rediss": ("stem.backends.redis", "redis"),
+    "postgresql": ("stem.backends.postgres", "postgres"),
+    "postgres": ("stem.backends.postgres", "postgres"),
+}
+
+
+def connect(url: str, settings: Settings) -> Store:
+    """Open the store that the URL names, its schema made or migrated. Raises ConfigError, StoreUnavailable, StoreRefused."""
+    scheme = urlsplit(url).scheme
+    if scheme not in _MODULES:
+        raise ConfigError(
+            f"{masked(url)!r} is not a store that Stem knows; use sqlite:///path, redis://host, postgresql://host/db or memory://."
+        )
+    module, extra = _MODULES[scheme]
+    try:
+        backend = import_module(module)
+    except ModuleNotFoundError as error:
+        if not extra:
+            raise
+        raise ConfigError(
+            f"The {scheme} store needs the package {error.name!r}; pip install 'stem-tasks[{extra}]'."
+        ) from error
+    store: Store = backend.connect(url, settings)
+    return store

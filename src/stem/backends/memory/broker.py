@@ -1,0 +1,291 @@
+"""Push, claim, keep and end tasks in memory."""
+
+import time
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from stem.backends.memory.space import Dead as Letter
+from stem.backends.memory.space import Space, Task
+from stem.contracts.broker import Broker
+from stem.core import envelope as envelopes
+from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
+from stem.core.envelope import Push, Receipt
+from stem.core.errors import ConfigError
+from stem.core.event import event_data, event_kinds
+from stem.core.lifecycle import EventKind, State
+from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
+from stem.core.record import TaskError, moment
+from stem.core.settle import MAX_DEATHS
+
+
+class MemoryBroker(Broker):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
+        if connection is not None:
+            raise ConfigError("A memory store cannot join a transaction; enqueue without connection=.")
+        with self._space.changed:
+            receipts = [self._push(push) for push in pushes]
+            self._space.changed.notify_all()
+        return receipts
+
+    def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
+        with self._space.changed:
+            now = self._space.clock()
+            fence = self._space.number("fence")
+            deliveries: list[Delivery] = []
+            while len(deliveries) < limit and (task := self._next(queues, now)) is not None:
+                task.place = 0
+                if task.expires_at is not None and task.expires_at <= now:
+                    self._end(
+                        task, State.CANCELLED, now, error=TaskError("Expired", "It expired before it could start.")
+                    )
+                    self._space.tell(EventKind.EXPIRED, task, now)
+                    self._space.changed.notify_all()
+                    continue
+                task.fence = fence
+                task.leased_until = now + (task.visibility_timeout or lease_seconds)
+                self._space.leased[task.id] = task
+                deliveries.append(
+                    Delivery(Lease(task.id, fence), task.name, task.queue, task.attempt, task.deaths, task.body)
+                )
+            return deliveries
+
+    def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
+        end = time.monotonic() + timeout_seconds
+        with self._space.changed:
+            while self._next(queues, self._space.clock()) is None:
+                left = end - time.monotonic()
+                if left <= 0 or self._space.is_closed:
+                    return False
+                self._space.changed.wait(min(left, self._until_due(queues)))
+            return True
+
+    def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
+        with self._space.changed:
+            refused = []
+            for lease in leases:
+                task = self._held(lease)
+                if task is None:
+                    refused.append(lease)
+                elif task.state is not State.RUNNING:
+                    self._started(task, worker, self._space.clock())
+            self._space.changed.notify_all()
+            return refused
+
+    def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
+        with self._space.changed:
+            refused = []
+            for report in reports:
+                task = self._held(report.lease)
+                if task is None:
+                    refused.append(report.lease)
+                    continue
+                now = self._space.clock()
+                if task.state is not State.RUNNING:
+                    self._started(task, worker, now)
+                task.heartbeat_at = task.updated_at = now
+                if report.progress is None:
+                    self._space.tell(EventKind.HEARTBEAT, task, now)
+                else:
+                    task.meta["progress"] = report.progress
+                    self._space.tell(EventKind.PROGRESS, task, now, report.progress)
+            self._space.changed.notify_all()
+            return refused
+
+    def renew(self, leases: Sequence[Lease], *, lease_seconds: float) -> list[Lease]:
+        with self._space.changed:
+            now = self._space.clock()
+            refused = []
+            for lease in leases:
+                task = self._held(lease)
+                if task is None:
+                    refused.append(lease)
+                else:
+                    length = max(lease_seconds, task.visibility_timeout or 0.0)
+                    task.leased_until = max(task.leased_until or 0.0, now + length)
+            return refused
+
+    def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
+        with self._space.changed:
+            refused = []
+            for ending in endings:
+                task = self._held(ending.lease)
+                if task is None:
+                    refused.append(ending.lease)
+                else:
+                    self._settle(task, ending, worker)
+            self._space.changed.notify_all()
+            return refused
+
+    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
+        with self._space.changed:
+            now = self._space.clock()
+            expired = [task for task in self._space.leased.values() if (task.leased_until or 0.0) <= now]
+            expired.sort(key=lambda task: (task.leased_until, task.seq))
+            result = Reclaimed([], [])
+            for task in expired[:limit]:
+                task.deaths += task.state is State.RUNNING
+                if task.deaths >= max_deaths:
+                    error = TaskError(
+                        "WorkerLost", f"Worker {task.worker} was lost while it ran the task.", retryable=True
+                    )
+                    self._bury(task, Dead("crash-loop", error, {"deaths": task.deaths}), now)
+                    result.dead.append(task.id)
+                else:
+                    self._space.wait_again(task, now, now)
+                    self._space.tell(EventKind.REQUEUED, task, now, {"reason": "lease-expired"})
+                    result.returned.append(task.id)
+            self._space.changed.notify_all()
+            return result
+
+    def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
+        with self._space.changed:
+            now = self._space.clock()
+            counts: dict[str, list[int]] = {queue: [0, 0, 0, 0] for queue in queues or ()}
+            for task in self._space.tasks.values():
+                if task.place:
+                    column = 0 if task.due_at <= now else 1
+                elif task.leased_until is not None:
+                    column = 2
+                elif task.id in self._space.dead:
+                    column = 3
+                else:
+                    continue
+                if queues is None or task.queue in counts:
+                    counts.setdefault(task.queue, [0, 0, 0, 0])[column] += 1
+            return {queue: Depth(*numbers) for queue, numbers in counts.items()}
+
+    def peek(self, queue: str, *, limit: int) -> list[Peeked]:
+        with self._space.changed:
+            now = self._space.clock()
+            waiting = [task for task in self._space.tasks.values() if task.place and task.queue == queue]
+            ready = sorted((t for t in waiting if t.due_at <= now), key=lambda t: (-t.priority, t.seq))
+            delayed = sorted((t for t in waiting if t.due_at > now), key=lambda t: (t.due_at, t.seq))
+            return [
+                Peeked(t.id, t.name, t.queue, t.priority, t.attempt, moment(t.due_at), t.body)
+                for t in (ready + delayed)[:limit]
+            ]
+
+    def purge(self, queue: str) -> int:
+        with self._space.changed:
+            now = self._space.clock()
+            waiting = [task for task in self._space.tasks.values() if task.place and task.queue == queue]
+            for task in waiting:
+                self._end(task, State.CANCELLED, now, error=TaskError("Cancelled", "purged"))
+                self._space.tell(EventKind.REVOKED, task, now, {"reason": "purged"})
+            self._space.changed.notify_all()
+            return len(waiting)
+
+    def _push(self, push: Push) -> Receipt:
+        space, envelope = self._space, push.envelope
+        now = space.clock()
+        if envelope.id in space.tasks:
+            return Receipt(envelope.id, created=False)
+        if push.unique is not None and (holder := self._holder(push.unique.key, now)) is not None:
+            return Receipt(holder, created=False)
+        task = Task(
+            seq=space.number("seq"),
+            id=envelope.id,
+            name=envelope.name,
+            queue=envelope.queue,
+            priority=envelope.priority,
+            enqueued_at=now,
+            updated_at=now,
+            meta=dict(envelope.meta),
+            body=envelopes.encode(envelope),
+            visibility_timeout=envelope.visibility_timeout,
+        )
+        if push.expires_seconds is not None:
+            task.expires_at = now + push.expires_seconds
+        elif envelope.expires_at is not None:
+            task.expires_at = envelope.expires_at.timestamp()
+        if push.unique is not None:
+            held_until = None if push.unique.seconds is None else now + push.unique.seconds
+            space.uniques[push.unique.key] = (task.id, held_until)
+            task.unique_key = push.unique.key if held_until is None else None
+        space.tasks[task.id] = task
+        space.tell(EventKind.ENQUEUED, task, now)
+        due_at = envelope.not_before.timestamp() if envelope.not_before is not None else now
+        self._space.enter(task, now, now + push.delay_seconds if push.delay_seconds is not None else due_at)
+        return Receipt(task.id, created=True)
+
+    def _holder(self, key: str, now: float) -> str | None:
+        holder, held_until = self._space.uniques.get(key, ("", 0.0))
+        return holder if held_until is None or held_until > now else None
+
+    def _next(self, queues: Sequence[str], now: float) -> Task | None:
+        """The best due task of these queues; stale entries are dropped and due ones made ready on the way."""
+        best: tuple[int, int, int, Task] | None = None
+        for queue in (self._space.queues.get(name) for name in queues):
+            if queue is None:
+                continue
+            while queue.delayed and queue.delayed[0][0] <= now:
+                _, seq, place, task = heappop(queue.delayed)
+                if task.place == place:
+                    heappush(queue.ready, (-task.priority, seq, place, task))
+            while queue.ready and queue.ready[0][2] != queue.ready[0][3].place:
+                heappop(queue.ready)
+            if queue.ready and (best is None or queue.ready[0][:2] < best[:2]):
+                best = queue.ready[0]
+        return best[3] if best else None
+
+    def _until_due(self, queues: Sequence[str]) -> float:
+        now = self._space.clock()
+        heaps = [self._space.queues[name].delayed for name in queues if name in self._space.queues]
+        return max(0.0, min((heap[0][0] - now for heap in heaps if heap), default=3600.0))
+
+    def _held(self, lease: Lease) -> Task | None:
+        task = self._space.leased.get(lease.id)
+        return task if task is not None and task.fence == lease.fence else None
+
+    def _started(self, task: Task, worker: str, at: float) -> None:
+        task.state, task.worker, task.started_at, task.updated_at = State.RUNNING, worker, at, at
+        self._space.tell(EventKind.STARTED, task, at)
+
+    def _settle(self, task: Task, ending: Ending, worker: str) -> None:
+        now = self._space.clock()
+        if ending.run_seconds is not None and task.state is not State.RUNNING:
+            self._started(task, worker, now - ending.run_seconds)
+        task.worker = worker
+        task.meta.update(ending.meta)
+        task.updated_at = now
+        settlement = ending.settlement
+        if not isinstance(settlement, Dead):
+            self._space.tell(event_kinds(settlement)[0], task, now, event_data(settlement))
+        match settlement:
+            case Done(payload):
+                self._end(task, State.SUCCEEDED, now)
+                task.payload = payload
+            case Retry(seconds, error):
+                task.attempt += 1
+                task.error = error
+                self._space.wait_again(task, now, now + seconds)
+            case Dead():
+                self._bury(task, settlement, now)
+            case Requeue(seconds, died=died):
+                task.deaths += died
+                self._space.wait_again(task, now, now + seconds)
+            case Cancelled(reason):
+                self._end(task, State.CANCELLED, now, error=TaskError("Cancelled", reason))
+        for push in ending.follow_ups:
+            self._push(push)
+
+    def _end(self, task: Task, state: State, now: float, *, error: TaskError | None = None) -> None:
+        self._space.leased.pop(task.id, None)
+        task.leased_until = None
+        task.place = 0
+        task.state, task.error, task.finished_at, task.updated_at = state, error, now, now
+        if state is not State.FAILED:
+            task.body = b""
+        if task.unique_key is not None:
+            if self._space.uniques.get(task.unique_key, ("", None))[0] == task.id:
+                del self._space.uniques[task.unique_key]
+            task.unique_key = None
+
+    def _bury(self, task: Task, settlement: Dead, now: float) -> None:
+        self._end(task, State.FAILED, now, error=settlement.error)
+        self._space.dead[task.id] = Letter(self._space.number("dead"), task, settlement.reason, settlement.meta, now)
+        for kind in event_kinds(settlement):
+            self._space.tell(kind, task, now, event_data(settlement))

@@ -1,0 +1,26 @@
+"""The event log in memory."""
+
+from itertools import islice
+
+from stem.backends.memory.space import Space
+from stem.contracts.events import Events
+from stem.core.event import Event
+
+
+class MemoryEvents(Events):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def read(self, after: str | None, *, limit: int) -> list[Event]:
+        with self._space.changed:
+            floor = int(after or 0)
+            return list(islice((event for offset, event in self._space.log if offset > floor), limit))
+
+    def head(self) -> str | None:
+        with self._space.changed:
+            return str(self._space.log[-1][0]) if self._space.log else None
+
+    def wait(self, after: str | None, *, timeout_seconds: float) -> bool:
+        with self._space.changed:
+            log = self._space.log
+            return self._space.sleep_until(lambda: bool(log) and log[-1][0] > int(after or 0), timeout_seconds)

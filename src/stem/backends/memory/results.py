@@ -1,0 +1,80 @@
+"""Task records in memory."""
+
+from collections.abc import Sequence
+
+from stem.backends.memory.space import Space, Task
+from stem.contracts.results import Results
+from stem.core.lifecycle import TERMINAL
+from stem.core.record import Page, TaskFilter, TaskRecord, moment
+
+
+class MemoryResults(Results):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
+        with self._space.changed:
+            return {id: self._space.tasks[id].record() for id in task_ids if id in self._space.tasks}
+
+    def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
+        tasks = self._space.tasks
+
+        def ended() -> list[str]:
+            return [id for id in task_ids if id in tasks and tasks[id].state in TERMINAL]
+
+        with self._space.changed:
+            self._space.sleep_until(lambda: bool(ended()), timeout_seconds)
+            return {id: tasks[id].record() for id in ended()}
+
+    def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
+        with self._space.changed:
+            found = [
+                task
+                for task in sorted(self._space.tasks.values(), key=lambda task: task.seq, reverse=True)
+                if (cursor is None or task.seq < int(cursor)) and _matches(task, where)
+            ]
+            more = len(found) > limit
+            return Page([task.record() for task in found[:limit]], str(found[limit - 1].seq) if more else None)
+
+    def save(self, records: Sequence[TaskRecord]) -> None:
+        with self._space.changed:
+            for record in records:
+                old = self._space.tasks.get(record.id)
+                if old is None or _order(record) >= _order(old.record()):
+                    self._space.tasks[record.id] = self._task(record, old)
+            self._space.changed.notify_all()
+
+    def _task(self, record: TaskRecord, old: Task | None) -> Task:
+        return Task(
+            seq=old.seq if old else self._space.number("seq"),
+            id=record.id,
+            name=record.name,
+            queue=record.queue,
+            priority=record.priority,
+            enqueued_at=record.enqueued_at.timestamp(),
+            updated_at=record.updated_at.timestamp(),
+            meta=dict(record.meta),
+            state=record.state,
+            attempt=record.attempt,
+            fence=record.fence,
+            payload=record.payload,
+            error=record.error,
+            worker=record.worker,
+            started_at=record.started_at.timestamp() if record.started_at else None,
+            finished_at=record.finished_at.timestamp() if record.finished_at else None,
+            heartbeat_at=record.heartbeat_at.timestamp() if record.heartbeat_at else None,
+        )
+
+
+def _order(record: TaskRecord) -> tuple[int, int, int]:
+    return (record.fence, record.attempt, record.stage)
+
+
+def _matches(task: Task, where: TaskFilter) -> bool:
+    return (
+        where.state in (None, task.state)
+        and where.queue in (None, task.queue)
+        and where.name in (None, task.name)
+        and (where.since is None or moment(task.enqueued_at) >= where.since)
+        and (where.until is None or moment(task.enqueued_at) < where.until)
+    )

@@ -1,0 +1,84 @@
+"""Pruning and closing of a memory store."""
+
+from collections import deque
+
+from stem.backends.memory.revokes import MemoryRevokes
+from stem.backends.memory.space import Posted, Space
+from stem.contracts.store import Diagnosis, Upkeep
+from stem.core.lifecycle import TERMINAL
+
+
+class MemoryUpkeep(Upkeep):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def now(self) -> float:
+        return self._space.clock()
+
+    def diagnose(self) -> Diagnosis:
+        return Diagnosis(
+            backend="memory",
+            server="this process",
+            latency_seconds=0.0,
+            warnings=["Tasks live in this process's memory and end with it; use sqlite:///stem.db to keep them."],
+        )
+
+    def prune(self) -> int:
+        with self._space.changed:
+            return (
+                self._prune_tasks()
+                + self._prune_events()
+                + self._prune_leases()
+                + self._prune_mail(self._space.boxes)
+                + self._prune_mail(self._space.channels)
+                + MemoryRevokes(self._space).prune()
+            )
+
+    def close(self) -> None:
+        """The space lives on for other stores of the same URL, and goes with the last of them."""
+
+    def _prune_tasks(self) -> int:
+        horizon = self._space.clock() - self._space.retention.results_seconds
+        old = [
+            task.id
+            for task in self._space.tasks.values()
+            if task.state in TERMINAL and task.id not in self._space.dead and (task.finished_at or 0.0) <= horizon
+        ]
+        for task_id in old:
+            del self._space.tasks[task_id]
+        return len(old)
+
+    def _prune_events(self) -> int:
+        space = self._space
+        horizon = space.clock() - space.retention.events_seconds
+        before = len(space.log)
+        while space.log and (
+            len(space.log) > space.retention.events_count or space.log[0][1].at.timestamp() <= horizon
+        ):
+            space.log.popleft()
+        return before - len(space.log)
+
+    def _prune_leases(self) -> int:
+        """Locks, heartbeats and unique keys that nobody holds any more."""
+        now = self._space.clock()
+        locks = [name for name, (_, _, until) in self._space.locks.items() if until <= now]
+        workers = [worker for worker, (_, _, until) in self._space.heartbeats.items() if until <= now]
+        keys = [key for key, (_, until) in self._space.uniques.items() if until is not None and until <= now]
+        for name in locks:
+            del self._space.locks[name]
+        for worker in workers:
+            del self._space.heartbeats[worker]
+        for key in keys:
+            del self._space.uniques[key]
+        return len(locks) + len(workers) + len(keys)
+
+    def _prune_mail(self, boxes: dict[str, deque[Posted]]) -> int:
+        now = self._space.clock()
+        pruned = 0
+        for name in list(boxes):
+            before = len(boxes[name])
+            boxes[name] = deque(posted for posted in boxes[name] if posted.expires_at > now)
+            pruned += before - len(boxes[name])
+            if not boxes[name]:
+                del boxes[name]
+        return pruned

@@ -1,0 +1,1 @@
+"""What your code calls: the app, its tasks, and handles to their results."""

@@ -1,0 +1,110 @@
+"""Settings from a mapping of environment variables: frozen, checked once, then passed down."""
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from stem.core.errors import ConfigError
+
+DEFAULT_URL = "sqlite:///stem.db"
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,63}", re.ASCII)
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long the past is kept. Both bounds on events hold."""
+
+    results_seconds: float = 7 * 86400.0
+    events_seconds: float = 7 * 86400.0
+    events_count: int = 1_000_000
+
+
+class Tls(msgspec.Struct, frozen=True, kw_only=True):
+    """TLS for network stores. The files are paths; nothing here is secret."""
+
+    ca_file: PurePath | None = None
+    cert_file: PurePath | None = None
+    key_file: PurePath | None = None
+    verify: bool = True
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    broker_url: str = DEFAULT_URL
+    results_url: str | None = None  # None: results live with the broker
+    namespace: str = "stem"
+    timeout_seconds: float = 5.0  # deadline of every network call
+    max_args_bytes: int = 1024 * 1024
+    retention: Retention = Retention()
+    tls: Tls = Tls()
+    signing_keys: str = ""  # as keys.Keyring.parse reads it
+
+    @property
+    def results_are_apart(self) -> bool:
+        return self.results_url is not None and self.results_url != self.broker_url
+
+
+def from_environment(env: Mapping[str, str]) -> Settings:
+    """Flags and code override what this returns (with `msgspec.structs.replace`)."""
+    return Settings(
+        broker_url=env.get("STEM_BROKER_URL") or DEFAULT_URL,
+        results_url=env.get("STEM_RESULT_BACKEND_URL") or None,
+        namespace=check_namespace(env.get("STEM_NAMESPACE") or "stem"),
+        timeout_seconds=_positive(env, "STEM_STORE_TIMEOUT", 5.0),
+        max_args_bytes=int(_positive(env, "STEM_MAX_ARGS_BYTES", 1024 * 1024)),
+        retention=Retention(
+            results_seconds=_positive(env, "STEM_RESULT_TTL", 7 * 86400.0),
+            events_seconds=_positive(env, "STEM_EVENTS_TTL", 7 * 86400.0),
+            events_count=int(_positive(env, "STEM_EVENTS_COUNT", 1_000_000)),
+        ),
+        tls=Tls(
+            ca_file=_path(env, "STEM_TLS_CA_CERT"),
+            cert_file=_path(env, "STEM_TLS_CLIENT_CERT"),
+            key_file=_path(env, "STEM_TLS_CLIENT_KEY"),
+            verify=_switch(env, "STEM_TLS_VERIFY", default=True),
+        ),
+        signing_keys=env.get("STEM_SIGNING_KEYS") or "",
+    )
+
+
+def check_namespace(value: str) -> str:
+    if not _NAMESPACE.fullmatch(value):
+        raise ConfigError(f"Namespace {value!r} is not 1 to 64 of letters, digits, '.', '_' and '-'.")
+    return value
+
+
+def masked(url: str) -> str:
+    """The URL without its password, fit for logs and error messages."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url
+    userinfo, _, host = parts.netloc.rpartition("@")
+    user = userinfo.partition(":")[0]
+    return urlunsplit(parts._replace(netloc=f"{user}:***@{host}"))
+
+
+def _positive(env: Mapping[str, str], name: str, default: float) -> float:
+    text = env.get(name)
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise ConfigError(f"{name}={text!r} is not a number above zero.")
+    return value
+
+
+def _path(env: Mapping[str, str], name: str) -> PurePath | None:
+    return PurePath(env[name]) if env.get(name) else None
+
+
+def _switch(env: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = env.get(name, "").strip().lower()
+    if text in ("", "1", "true", "yes", "on"):
+        return default if text == "" else True
+    if text in ("0", "false", "no", "off"):
+        return False
+    raise ConfigError(f"{name}={text!r} is not a switch; use 1 or 0.")

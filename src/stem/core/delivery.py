@@ -1,0 +1,112 @@
+"""A claim on a task: the delivery, its lease, and what its holder reports about it."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from stem.core import envelope as envelopes
+from stem.core.envelope import Envelope, Push
+from stem.core.outcome import Settlement
+from stem.core.record import TaskError
+
+
+class Lease(msgspec.Struct, frozen=True, array_like=True):
+    """Who holds a task: `fence` grows with every claim in the store, so an old holder can always be told apart."""
+
+    id: str
+    fence: int
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """A claimed task. `body` is the envelope as it was sent; `deaths` counts the isolates that fell running it."""
+
+    lease: Lease
+    name: str
+    queue: str
+    attempt: int
+    deaths: int
+    body: bytes
+
+    @property
+    def envelope(self) -> Envelope:
+        """Decoded anew each time. Raises EnvelopeUnreadable."""
+        return envelopes.decode(self.body, attempt=self.attempt)
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """One settlement on its way into the store, with everything that must be written together with it.
+
+    `run_seconds` is how long the attempt ran; None says it never started. `meta` is merged, key by key, into the record.
+    """
+
+    lease: Lease
+    settlement: Settlement
+    run_seconds: float | None = None
+    meta: dict[str, Any] = {}
+    follow_ups: tuple[Push, ...] = ()
+
+
+class Report(msgspec.Struct, frozen=True):
+    """A sign of life from a running task. `progress` None makes it a heartbeat; else it is merged into the record's meta."""
+
+    lease: Lease
+    progress: dict[str, Any] | None = None
+
+
+class Depth(msgspec.Struct, frozen=True):
+    """Exact counts of one queue. `running` counts live leases, started or not."""
+
+    ready: int = 0
+    delayed: int = 0
+    running: int = 0
+    dead: int = 0
+
+
+class DeadLetter(msgspec.Struct, frozen=True, rename="camel"):
+    """A task that was given up, with what is needed to understand and replay it."""
+
+    id: str
+    name: str
+    queue: str
+    attempt: int
+    reason: str
+    error: TaskError | None
+    meta: dict[str, Any]
+    dead_at: datetime
+    body: bytes
+
+    @property
+    def envelope(self) -> Envelope:
+        """Raises EnvelopeUnreadable."""
+        return envelopes.decode(self.body, attempt=self.attempt)
+
+
+class DeadFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """None means any. `since` and `until` bound when the task died."""
+
+    ids: tuple[str, ...] | None = None
+    queue: str | None = None
+    name: str | None = None
+    reason: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+class Reclaimed(msgspec.Struct, frozen=True):
+    """Ids whose lease had run out: returned to their queues, or given up as a crash loop."""
+
+    returned: list[str]
+    dead: list[str]
+
+
+class Peeked(msgspec.Struct, frozen=True):
+    """A task that waits, in the order in which it would be claimed. `due_at` is in the past for one that is ready."""
+
+    id: str
+    name: str
+    queue: str
+    priority: int
+    attempt: int
+    due_at: datetime
+    body: bytes

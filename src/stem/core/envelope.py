@@ -1,0 +1,193 @@
+"""One call of a task, frozen when sent, and its JSON form."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from stem.core.errors import EnvelopeUnreadable, InvalidArguments, InvalidTask
+from stem.core.retry import RetryStrategy
+
+VERSION = 1
+HEADER_PREFIX = "stem-"
+SIGNATURE_HEADER = "stem-signature"
+SIGNING_KEY_HEADER = "stem-signing-key"
+TRACE_HEADERS = frozenset({"traceparent", "tracestate", "baggage"})
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\-]{0,127}", re.ASCII)
+_TASK_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:<>\-]{0,254}", re.ASCII)
+_HEADER_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}", re.ASCII)
+_ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The specification's fields in camelCase JSON. Arguments stay encoded until the task runs.
+
+    Durations are seconds. Times are the sender's; the store keeps its own for what is due and what has waited.
+    """
+
+    id: str
+    name: str
+    args: msgspec.Raw
+    headers: dict[str, str]
+    enqueued_at: datetime
+    not_before: datetime | None
+    priority: int
+    attempt: int
+    max_retries: int
+    visibility_timeout: float | None
+    queue: str
+    meta: dict[str, Any]
+    version: int
+    expires_at: datetime | None = None
+    retry: RetryStrategy | None = None
+    soft_limit: float | None = None
+    hard_limit: float | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        return msgspec.json.decode(self.args, type=dict[str, Any])
+
+
+class Unique(msgspec.Struct, frozen=True):
+    """While this key is held a push with it returns the holder's id instead of a second task.
+
+    `seconds` None: held until the holder ends. Otherwise: held that long from the push, whatever the holder does.
+    """
+
+    key: str
+    seconds: float | None = None
+
+
+class Push(msgspec.Struct, frozen=True):
+    """An envelope on its way into a store. Delays count from the store's clock, so a skewed sender does no harm."""
+
+    envelope: Envelope
+    delay_seconds: float | None = None
+    expires_seconds: float | None = None
+    unique: Unique | None = None
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What became of a push: the id to ask for, and whether this push created it."""
+
+    id: str
+    created: bool
+
+
+def encode(envelope: Envelope) -> bytes:
+    return _encoder.encode(envelope)
+
+
+def decode(body: bytes | str, *, attempt: int | None = None) -> Envelope:
+    """Read a stored body. A store keeps the body as it was sent and the attempt beside it."""
+    try:
+        envelope = _decoder.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise EnvelopeUnreadable(f"The stored envelope cannot be read ({error}); inspect its dead letter.") from error
+    if envelope.version > VERSION:
+        raise EnvelopeUnreadable(
+            f"Envelope {envelope.id} has version {envelope.version} and this Stem reads up to {VERSION}; upgrade it."
+        )
+    return envelope if attempt is None else at_attempt(envelope, attempt)
+
+
+def at_attempt(envelope: Envelope, attempt: int) -> Envelope:
+    return envelope if envelope.attempt == attempt else msgspec.structs.replace(envelope, attempt=attempt)
+
+
+def signed_bytes(envelope: Envelope) -> bytes:
+    """What a signature covers: the fields that retry, requeue and replay leave alone, in canonical JSON."""
+    return msgspec.json.encode(
+        {
+            "id": envelope.id,
+            "name": envelope.name,
+            "args": envelope.arguments(),
+            "headers": {k: v for k, v in envelope.headers.items() if not k.startswith(HEADER_PREFIX)},
+            "queue": envelope.queue,
+            "priority": envelope.priority,
+            "maxRetries": envelope.max_retries,
+            "enqueuedAt": envelope.enqueued_at,
+            "notBefore": envelope.not_before,
+            "expiresAt": envelope.expires_at,
+            "visibilityTimeout": envelope.visibility_timeout,
+            "softLimit": envelope.soft_limit,
+            "hardLimit": envelope.hard_limit,
+            "retry": envelope.retry,
+            "meta": envelope.meta,
+            "version": envelope.version,
+        },
+        order="sorted",
+    )
+
+
+def encode_args(arguments: Mapping[str, Any], *, limit_bytes: int) -> msgspec.Raw:
+    """Arguments as one JSON object, or InvalidArguments with the reason."""
+    try:
+        encoded = msgspec.json.encode(dict(arguments))
+    except RecursionError as error:
+        raise InvalidArguments("The arguments are nested too deeply for JSON; flatten them.") from error
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+        raise InvalidArguments(
+            f"The arguments are not JSON ({error}); pass strings, numbers, lists, dicts, dataclasses or msgspec structs."
+        ) from error
+    if len(encoded) > limit_bytes:
+        raise InvalidArguments(
+            f"The arguments take {len(encoded):,} bytes and the limit is {limit_bytes:,}; "
+            "store the data elsewhere and pass a reference, or raise max_args_bytes."
+        )
+    if b"\\u0000" in encoded and _ESCAPED_NUL.search(encoded):
+        raise InvalidArguments("The arguments hold a NUL character, which not every store can keep; remove it.")
+    try:
+        msgspec.json.decode(encoded)
+    except RecursionError as error:
+        raise InvalidArguments("The arguments are nested too deeply for JSON; flatten them.") from error
+    return msgspec.Raw(encoded)
+
+
+def check_id(value: str) -> str:
+    return _checked(value, _IDENTIFIER, "task id", "1 to 128 of letters, digits, '.', '_', ':' and '-'")
+
+
+def check_queue(value: str) -> str:
+    return _checked(value, _IDENTIFIER, "queue", "1 to 128 of letters, digits, '.', '_', ':' and '-'")
+
+
+def check_name(value: str) -> str:
+    return _checked(value, _TASK_NAME, "task name", "1 to 255 of letters, digits, '_', '.', ':', '-', '<' and '>'")
+
+
+def check_priority(value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 9:
+        raise InvalidTask(f"Priority {value!r} is not a whole number from 0 (last) to 9 (first).")
+    return value
+
+
+def check_moment(value: datetime, what: str) -> datetime:
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise InvalidTask(f"{what} {value.isoformat()} has no time zone; use datetime.now(UTC) or .astimezone().")
+    return value.astimezone(UTC)
+
+
+def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+            raise InvalidTask(f"Header name {name!r} is not 1 to 64 of letters, digits, '_', '.' and '-'.")
+        if name.lower().startswith(HEADER_PREFIX):
+            raise InvalidTask(f"Header {name!r} is reserved: names that begin with '{HEADER_PREFIX}' are Stem's own.")
+        if not isinstance(value, str) or "\x00" in value:
+            raise InvalidTask(f"Header {name!r} must be a string without NUL characters.")
+    return dict(headers)
+
+
+def _checked(value: str, pattern: re.Pattern[str], what: str, allowed: str) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise InvalidTask(
+            f"{what.capitalize()} {value!r} is not allowed; use {allowed}, beginning with a letter or digit."
+        )
+    return value
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Envelope)

@@ -1,0 +1,69 @@
+"""Every way Stem can refuse or fail, each with what to do about it."""
+
+
+class StemError(Exception):
+    """Root of all errors that Stem raises on purpose. The text is one sentence and a remedy."""
+
+    exit_code = 70
+
+
+class UsageError(StemError):
+    """What the caller asked for cannot be meant; nothing was written."""
+
+    exit_code = 64
+
+
+class ConfigError(UsageError):
+    """A setting, URL or key is missing or malformed."""
+
+
+class InvalidTask(UsageError):
+    """The call cannot become an envelope: a name, id, header, priority, time or option is out of bounds."""
+
+
+class InvalidArguments(InvalidTask):
+    """The arguments do not fit the task's signature, JSON, or the size limit."""
+
+
+class UnknownTask(UsageError):
+    """No task of that name is registered with the app."""
+
+
+class TaskNotFound(StemError):
+    """The store has no task of that id: it was never enqueued here, or its result has expired."""
+
+    exit_code = 1
+
+
+class DeadLetterNotFound(StemError):
+    """There is no dead letter of that id."""
+
+    exit_code = 1
+
+
+class StoreUnavailable(StemError):
+    """The store could not be reached, or did not answer in time."""
+
+
+class StoreRefused(StemError):
+    """The store answered, and said no: bad password, no permission, read-only, full, too old, or not ours."""
+
+
+class EnvelopeUnreadable(StemError):
+    """The stored envelope is not JSON we understand, or was written by a newer Stem."""
+
+
+class SignatureInvalid(StemError):
+    """The envelope's signature is missing, made with an unknown key, or does not match."""
+
+
+class WaitTimeout(StemError, TimeoutError):
+    """The task did not end within the time the caller was ready to wait; it goes on regardless."""
+
+
+class TaskFailed(StemError):
+    """The task ended in failure; its recorded error is in the message."""
+
+
+class TaskCancelled(StemError):
+    """The task was revoked, purged or expired before it could succeed."""

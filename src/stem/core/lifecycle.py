@@ -1,0 +1,54 @@
+"""The states of a task and every legal arrow between them, in one table."""
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    RETRIED = "retried"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class EventKind(StrEnum):
+    ENQUEUED = "enqueued"
+    STARTED = "started"
+    PROGRESS = "progress"
+    HEARTBEAT = "heartbeat"
+    RETRIED = "retried"
+    THROTTLED = "throttled"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    DEAD_LETTERED = "dead-lettered"
+    REPLAYED = "replayed"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    REQUEUED = "requeued"
+
+
+WAITING = frozenset({State.QUEUED, State.RETRIED})
+TERMINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
+
+ARROWS: dict[EventKind, tuple[frozenset[State], frozenset[State]]] = {
+    # event: (from any of, to one of). `enqueued` comes from nothing.
+    EventKind.ENQUEUED: (frozenset(), frozenset({State.QUEUED})),
+    EventKind.STARTED: (WAITING, frozenset({State.RUNNING})),
+    EventKind.PROGRESS: (frozenset({State.RUNNING}), frozenset({State.RUNNING})),
+    EventKind.HEARTBEAT: (frozenset({State.RUNNING}), frozenset({State.RUNNING})),
+    EventKind.RETRIED: (frozenset({State.RUNNING}), frozenset({State.RETRIED})),
+    EventKind.THROTTLED: (WAITING, WAITING),
+    EventKind.SUCCEEDED: (frozenset({State.RUNNING}), frozenset({State.SUCCEEDED})),
+    EventKind.FAILED: (WAITING | {State.RUNNING}, frozenset({State.FAILED})),
+    EventKind.DEAD_LETTERED: (frozenset({State.FAILED}), frozenset({State.FAILED})),
+    EventKind.REPLAYED: (frozenset({State.FAILED}), frozenset({State.QUEUED})),
+    EventKind.REVOKED: (WAITING | {State.RUNNING}, frozenset({State.CANCELLED})),
+    EventKind.EXPIRED: (WAITING, frozenset({State.CANCELLED})),
+    EventKind.REQUEUED: (WAITING | {State.RUNNING}, WAITING),
+}
+
+
+def waiting_state(attempt: int) -> State:
+    """The state of a task that waits for its attempt: `queued` for the first, `retried` for a later one."""
+    return State.QUEUED if attempt == 0 else State.RETRIED

@@ -1,0 +1,36 @@
+"""How long to wait before the next attempt. Pure: the dice are thrown by the caller."""
+
+import msgspec
+
+
+class Exponential(msgspec.Struct, frozen=True, tag="exponential", rename="camel"):
+    """base · 2ⁿ up to a cap, with `jitter` (0 to 1) of it left to chance."""
+
+    base_seconds: float = 2.0
+    cap_seconds: float = 300.0
+    jitter: float = 0.5
+
+
+class Fixed(msgspec.Struct, frozen=True, tag="fixed", rename="camel"):
+    delay_seconds: float
+
+
+class Delays(msgspec.Struct, frozen=True, tag="delays", rename="camel"):
+    """One delay an attempt; the last one repeats."""
+
+    seconds: tuple[float, ...]
+
+
+RetryStrategy = Exponential | Fixed | Delays
+
+
+def delay(strategy: RetryStrategy, attempt: int, roll: float) -> float:
+    """Seconds to wait after failed `attempt` (0 is the first); `roll` is in [0, 1)."""
+    match strategy:
+        case Exponential(base, cap, jitter):
+            full = min(cap, base * 2.0 ** min(attempt, 64))
+            return full * (1.0 - jitter * roll)
+        case Fixed(seconds):
+            return seconds
+        case Delays(seconds=steps):
+            return steps[min(attempt, len(steps) - 1)] if steps else 0.0

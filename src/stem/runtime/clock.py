@@ -1,0 +1,21 @@
+"""Where the time comes from, so that tests can bring their own."""
+
+import time
+from collections.abc import Callable
+
+Clock = Callable[[], float]
+
+system_clock: Clock = time.time
+
+
+class FakeClock:
+    """A clock that moves only when told to."""
+
+    def __init__(self, now: float = 1_750_000_000.0) -> None:
+        self._now = now
+
+    def __call__(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        self._now += seconds

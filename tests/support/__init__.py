@@ -1,0 +1,1 @@
+"""What tests stand on: real servers, fresh stores, and conditions to wait for."""
