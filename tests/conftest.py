@@ -3,16 +3,23 @@
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Settings
+from stem.core.config import Retention, Settings
 from support.servers import PostgresServer, RedisServer
 
 BACKENDS = ("memory", "sqlite", "redis", "postgres")
 _names = count(1)
+
+
+class OpenStore(Protocol):
+    """Connect once more to the test's store; None for the test's own namespace. Closed when the test ends."""
+
+    def __call__(self, other: str | None = None, *, retention: Retention | None = None) -> Store: ...
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +50,7 @@ def durable_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def url_of(backend: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if backend == "memory":
-        return f"memory://{request.node.name}"
+        return f"memory://space{next(_names)}"
     if backend == "sqlite":
         return f"sqlite:///{tmp_path}/stem.db"
     server: RedisServer | PostgresServer = request.getfixturevalue(f"{backend}_server")
@@ -60,3 +67,24 @@ def store(store_url: str, namespace: str) -> Iterator[Store]:
     opened = connect(store_url, Settings(namespace=namespace))
     yield opened
     opened.upkeep.close()
+
+
+@pytest.fixture
+def durable_store(durable_url: str, namespace: str) -> Iterator[Store]:
+    opened = connect(durable_url, Settings(namespace=namespace))
+    yield opened
+    opened.upkeep.close()
+
+
+@pytest.fixture
+def open_store(store_url: str, namespace: str) -> Iterator[OpenStore]:
+    opened: list[Store] = []
+
+    def open_one(other: str | None = None, *, retention: Retention | None = None) -> Store:
+        settings = Settings(namespace=other or namespace, retention=retention or Retention())
+        opened.append(connect(store_url, settings))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.upkeep.close()

@@ -11,7 +11,7 @@ from stem.backends.memory.locks import MemoryLocks
 from stem.backends.memory.mail import MemoryMail
 from stem.backends.memory.results import MemoryResults
 from stem.backends.memory.revokes import MemoryRevokes
-from stem.backends.memory.space import Space
+from stem.backends.memory.space import Door, Space
 from stem.backends.memory.upkeep import MemoryUpkeep
 from stem.contracts.store import Capabilities, Store
 from stem.core.config import Settings
@@ -28,17 +28,18 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
     space = _spaces.get(key)
     if space is None:
         space = _spaces[key] = Space(settings.retention, clock)
+    door = Door()
     return Store(
         url=url,
         namespace=settings.namespace,
         capabilities=CAPABILITIES,
-        broker=MemoryBroker(space),
+        broker=MemoryBroker(space, door),
         deadletters=MemoryDeadLetters(space),
-        results=MemoryResults(space),
-        events=MemoryEvents(space),
+        results=MemoryResults(space, door),
+        events=MemoryEvents(space, door),
         revokes=MemoryRevokes(space),
         locks=MemoryLocks(space),
         heartbeats=MemoryHeartbeats(space),
-        mail=MemoryMail(space),
-        upkeep=MemoryUpkeep(space),
+        mail=MemoryMail(space, door),
+        upkeep=MemoryUpkeep(space, door),
     )

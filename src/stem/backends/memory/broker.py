@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from stem.backends.memory.space import Dead as Letter
-from stem.backends.memory.space import Space, Task
+from stem.backends.memory.space import Door, Space, Task
 from stem.contracts.broker import Broker
 from stem.core import envelope as envelopes
 from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
@@ -19,14 +19,16 @@ from stem.core.settle import MAX_DEATHS
 
 
 class MemoryBroker(Broker):
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, door: Door) -> None:
         self._space = space
+        self._door = door
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
         if connection is not None:
             raise ConfigError("A memory store cannot join a transaction; enqueue without connection=.")
+        bodies = [envelopes.encode(push.envelope) for push in pushes]
         with self._space.changed:
-            receipts = [self._push(push) for push in pushes]
+            receipts = [self._push(push, body) for push, body in zip(pushes, bodies, strict=True)]
             self._space.changed.notify_all()
         return receipts
 
@@ -57,7 +59,7 @@ class MemoryBroker(Broker):
         with self._space.changed:
             while self._next(queues, self._space.clock()) is None:
                 left = end - time.monotonic()
-                if left <= 0 or self._space.is_closed:
+                if left <= 0 or self._door.is_closed:
                     return False
                 self._space.changed.wait(min(left, self._until_due(queues)))
             return True
@@ -108,14 +110,17 @@ class MemoryBroker(Broker):
             return refused
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
+        bodies = [[envelopes.encode(push.envelope) for push in ending.follow_ups] for ending in endings]
         with self._space.changed:
             refused = []
-            for ending in endings:
+            for ending, follow_ups in zip(endings, bodies, strict=True):
                 task = self._held(ending.lease)
                 if task is None:
                     refused.append(ending.lease)
                 else:
                     self._settle(task, ending, worker)
+                    for push, body in zip(ending.follow_ups, follow_ups, strict=True):
+                        self._push(push, body)
             self._space.changed.notify_all()
             return refused
 
@@ -134,8 +139,9 @@ class MemoryBroker(Broker):
                     self._bury(task, Dead("crash-loop", error, {"deaths": task.deaths}), now)
                     result.dead.append(task.id)
                 else:
-                    self._space.wait_again(task, now, now)
+                    # Told first: the event names the lost worker and when the attempt started.
                     self._space.tell(EventKind.REQUEUED, task, now, {"reason": "lease-expired"})
+                    self._space.wait_again(task, now, now)
                     result.returned.append(task.id)
             self._space.changed.notify_all()
             return result
@@ -178,7 +184,7 @@ class MemoryBroker(Broker):
             self._space.changed.notify_all()
             return len(waiting)
 
-    def _push(self, push: Push) -> Receipt:
+    def _push(self, push: Push, body: bytes) -> Receipt:
         space, envelope = self._space, push.envelope
         now = space.clock()
         if envelope.id in space.tasks:
@@ -194,7 +200,7 @@ class MemoryBroker(Broker):
             enqueued_at=now,
             updated_at=now,
             meta=dict(envelope.meta),
-            body=envelopes.encode(envelope),
+            body=body,
             visibility_timeout=envelope.visibility_timeout,
         )
         if push.expires_seconds is not None:
@@ -269,8 +275,6 @@ class MemoryBroker(Broker):
                 self._space.wait_again(task, now, now + seconds)
             case Cancelled(reason):
                 self._end(task, State.CANCELLED, now, error=TaskError("Cancelled", reason))
-        for push in ending.follow_ups:
-            self._push(push)
 
     def _end(self, task: Task, state: State, now: float, *, error: TaskError | None = None) -> None:
         self._space.leased.pop(task.id, None)

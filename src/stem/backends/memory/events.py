@@ -2,14 +2,15 @@
 
 from itertools import islice
 
-from stem.backends.memory.space import Space
+from stem.backends.memory.space import Door, Space
 from stem.contracts.events import Events
 from stem.core.event import Event
 
 
 class MemoryEvents(Events):
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, door: Door) -> None:
         self._space = space
+        self._door = door
 
     def read(self, after: str | None, *, limit: int) -> list[Event]:
         with self._space.changed:
@@ -23,4 +24,6 @@ class MemoryEvents(Events):
     def wait(self, after: str | None, *, timeout_seconds: float) -> bool:
         with self._space.changed:
             log = self._space.log
-            return self._space.sleep_until(lambda: bool(log) and log[-1][0] > int(after or 0), timeout_seconds)
+            return self._space.sleep_until(
+                lambda: bool(log) and log[-1][0] > int(after or 0), timeout_seconds, self._door
+            )

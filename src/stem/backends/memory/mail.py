@@ -2,13 +2,14 @@
 
 from collections import deque
 
-from stem.backends.memory.space import Posted, Space
+from stem.backends.memory.space import Door, Posted, Space
 from stem.contracts.mail import Mail, Subscription
 
 
 class MemoryMail(Mail):
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, door: Door) -> None:
         self._space = space
+        self._door = door
 
     def send(self, box: str, message: bytes, *, ttl_seconds: float) -> None:
         with self._space.changed:
@@ -17,7 +18,7 @@ class MemoryMail(Mail):
 
     def receive(self, box: str, *, timeout_seconds: float, limit: int = 100) -> list[bytes]:
         with self._space.changed:
-            self._space.sleep_until(lambda: bool(self._live(box)), timeout_seconds)
+            self._space.sleep_until(lambda: bool(self._live(box)), timeout_seconds, self._door)
             taken = self._live(box)[:limit]
             left = self._live(box)[limit:]
             self._space.boxes.pop(box, None)
@@ -32,7 +33,7 @@ class MemoryMail(Mail):
 
     def subscribe(self, channel: str) -> Subscription:
         with self._space.changed:
-            return MemorySubscription(self._space, channel, self._space.last_number("mail"))
+            return MemorySubscription(self._space, self._door, channel, self._space.last_number("mail"))
 
     def _posted(self, message: bytes, ttl_seconds: float) -> Posted:
         return Posted(self._space.number("mail"), message, self._space.clock() + ttl_seconds)
@@ -43,14 +44,15 @@ class MemoryMail(Mail):
 
 
 class MemorySubscription(Subscription):
-    def __init__(self, space: Space, channel: str, seen: int) -> None:
+    def __init__(self, space: Space, door: Door, channel: str, seen: int) -> None:
         self._space = space
+        self._door = door
         self._channel = channel
         self._seen = seen
 
     def receive(self, *, timeout_seconds: float, limit: int = 100) -> list[bytes]:
         with self._space.changed:
-            self._space.sleep_until(lambda: bool(self._unseen()), timeout_seconds)
+            self._space.sleep_until(lambda: bool(self._unseen()), timeout_seconds, self._door)
             fresh = self._unseen()[:limit]
             if fresh:
                 self._seen = fresh[-1].number

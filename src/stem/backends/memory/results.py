@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
-from stem.backends.memory.space import Space, Task
+from stem.backends.memory.space import Door, Space, Task
 from stem.contracts.results import Results
 from stem.core.lifecycle import TERMINAL
 from stem.core.record import Page, TaskFilter, TaskRecord, moment
 
 
 class MemoryResults(Results):
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, door: Door) -> None:
         self._space = space
+        self._door = door
 
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
         with self._space.changed:
@@ -23,7 +24,7 @@ class MemoryResults(Results):
             return [id for id in task_ids if id in tasks and tasks[id].state in TERMINAL]
 
         with self._space.changed:
-            self._space.sleep_until(lambda: bool(ended()), timeout_seconds)
+            self._space.sleep_until(lambda: bool(ended()), timeout_seconds, self._door)
             return {id: tasks[id].record() for id in ended()}
 
     def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:

@@ -95,12 +95,18 @@ class Posted:
     expires_at: float
 
 
+@dataclass(slots=True)
+class Door:
+    """One store's way into a space that others may share. Once it is closed nobody sleeps behind it."""
+
+    is_closed: bool = False
+
+
 class Space:
     def __init__(self, retention: Retention, clock: Clock) -> None:
         self.retention = retention
         self.clock = clock
         self.changed = Condition()  # guards everything below
-        self.is_closed = False
         self.tasks: dict[str, Task] = {}
         self.queues: dict[str, Queue] = {}
         self.leased: dict[str, Task] = {}
@@ -156,12 +162,12 @@ class Space:
         task.state, task.updated_at = waiting_state(task.attempt), now
         self.enter(task, now, due_at)
 
-    def sleep_until(self, is_true: Callable[[], bool], timeout_seconds: float) -> bool:
+    def sleep_until(self, is_true: Callable[[], bool], timeout_seconds: float, door: Door) -> bool:
         """Wait, under the lock, for a condition that some change makes true."""
         end = time.monotonic() + timeout_seconds
         while not is_true():
             left = end - time.monotonic()
-            if left <= 0 or self.is_closed:
+            if left <= 0 or door.is_closed:
                 return False
             self.changed.wait(left)
         return True

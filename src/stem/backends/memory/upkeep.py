@@ -3,14 +3,15 @@
 from collections import deque
 
 from stem.backends.memory.revokes import MemoryRevokes
-from stem.backends.memory.space import Posted, Space
+from stem.backends.memory.space import Door, Posted, Space
 from stem.contracts.store import Diagnosis, Upkeep
 from stem.core.lifecycle import TERMINAL
 
 
 class MemoryUpkeep(Upkeep):
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, door: Door) -> None:
         self._space = space
+        self._door = door
 
     def now(self) -> float:
         return self._space.clock()
@@ -36,6 +37,9 @@ class MemoryUpkeep(Upkeep):
 
     def close(self) -> None:
         """The space lives on for other stores of the same URL, and goes with the last of them."""
+        with self._space.changed:
+            self._door.is_closed = True
+            self._space.changed.notify_all()
 
     def _prune_tasks(self) -> int:
         horizon = self._space.clock() - self._space.retention.results_seconds
