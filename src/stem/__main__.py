@@ -1,0 +1,5 @@
+"""`python -m stem` is `stem`."""
+
+from stem.cli.main import main
+
+main()

@@ -1,0 +1,72 @@
+"""Read what people type as arguments: JSON, a file of it, or key=value pairs."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stem.core.errors import InvalidArguments, UsageError
+
+
+def arguments(text: str | None, pairs: Sequence[str]) -> dict[str, Any]:
+    """The task's named arguments, from --args or from --arg."""
+    if text is not None and pairs:
+        raise UsageError("--args and --arg do not go together; say it all in one of them.")
+    return values(pairs, "--arg") if text is None else _object(text)
+
+
+def values(pairs: Sequence[str], option: str) -> dict[str, Any]:
+    """key=value pairs whose values are JSON, or else text as it stands."""
+    return {key: _value(value, f"{option} {key}") for key, value in texts(pairs, option).items()}
+
+
+def texts(pairs: Sequence[str], option: str) -> dict[str, str]:
+    """key=value pairs, the values as they stand."""
+    read: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise UsageError(f"{option} {pair!r} is not key=value.")
+        if key in read:
+            raise UsageError(f"{option} {key} is given twice.")
+        read[key] = value
+    return read
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = _decoded(_contents(text) if text.startswith("@") else text.encode(errors="surrogateescape"), "--args")
+    if not isinstance(value, dict):
+        raise InvalidArguments("""--args is not a JSON object of named arguments; write it like '{"to": "ada"}'.""")
+    return value
+
+
+def _contents(reference: str) -> bytes:
+    path = reference[1:]
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        cause = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"The file of --args {reference} cannot be read ({cause}).") from error
+
+
+def _value(text: str, what: str) -> Any:
+    """Text that begins like JSON must be JSON, so that a slip in it is not sent as text."""
+    import msgspec
+
+    if text[:1] in ("{", "[", '"'):
+        return _decoded(text.encode(errors="surrogateescape"), what)
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.MsgspecError:
+        return text
+
+
+def _decoded(text: bytes, what: str) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidArguments(f"{what} is not JSON ({error}).") from error
+    except RecursionError as error:
+        raise InvalidArguments(f"{what} is nested too deeply for JSON; flatten it.") from error

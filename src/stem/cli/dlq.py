@@ -1,0 +1,250 @@
+"""`stem dlq`: the tasks that were given up: why, and how to try them again."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stem.cli import consent, show, times
+from stem.cli.session import Session, in_session
+from stem.core.errors import DeadLetterNotFound, UsageError
+
+if TYPE_CHECKING:
+    from stem.contracts.store import Store
+    from stem.core.delivery import DeadFilter, DeadLetter
+
+_STEP = 1000  # letters a call, so that no call to the store runs long
+
+
+def matching(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that choose dead letters by what they are."""
+    options = (
+        click.option("--queue", help="Only those of this queue."),
+        click.option("--name", help="Only those of this task name."),
+        click.option("--reason", help="Only those given up for this reason."),
+        click.option("--since", type=times.DURATION_OR_MOMENT, help="Only those dead since: 1h, or an ISO moment."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.group()
+def dlq() -> None:
+    """Read dead letters, replay them, drop them.
+
+    \b
+    Example: stem dlq list
+    """
+
+
+@dlq.command("list")
+@matching
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), metavar="N", default=50, show_default=True, help="At most so many."
+)
+@click.option("--cursor", help="Go on where the last page ended.")
+@in_session
+def list_letters(session: Session, limit: int, cursor: str | None, since: float | datetime | None, **by: Any) -> None:
+    """List dead letters, newest first.
+
+    Each comes with the command that replays it.
+
+    \b
+    Example: stem dlq list --queue default --since 1d
+    """
+    from stem.core.delivery import DeadFilter
+
+    with session.broker() as store:
+        start = times.since(since, store.upkeep.now())
+        page = store.deadletters.page(DeadFilter(since=start, **by), limit=limit, cursor=cursor)
+    if session.as_json:
+        from stem.cli import shapes
+
+        letters = [shapes.letter(letter, _replay_command(letter, session)) for letter in page.items]
+        show.json({"deadLetters": letters, "cursor": page.cursor, "note": session.note})
+        return
+    rows = [(x.id, x.name, x.queue, x.attempt + 1, x.reason, times.written(x.dead_at)) for x in page.items]
+    show.table(("id", "task", "queue", "attempts", "reason", "when"), rows, empty="No dead letter matches.")
+    if page.items:
+        # Below the table, a line each: a command that a narrow column had folded could not be pasted.
+        click.echo("\n".join(["\nReplay:", *(f"  {_replay_command(letter, session)}" for letter in page.items)]))
+    if page.cursor is not None:
+        again = {**by, "since": start and start.isoformat(), "limit": limit, "cursor": page.cursor}
+        show.more(session.command("dlq", "list", **again))
+    if page.items and session.note:
+        click.echo(f"\n{session.note}")
+
+
+@dlq.command("show")
+@click.argument("id")
+@in_session
+def show_letter(session: Session, id: str) -> None:
+    """Show all that is known of dead letter ID.
+
+    \b
+    Example: stem dlq show 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00
+    """
+    from stem.core.envelope import check_id
+
+    with session.broker() as store:
+        letter = store.deadletters.get(check_id(id))
+    if letter is None:
+        raise DeadLetterNotFound(f"There is no dead letter {id} here; see 'stem dlq list' for those there are.")
+    if session.as_json:
+        from stem.cli import shapes
+
+        show.json({**shapes.letter(letter, _replay_command(letter, session)), "note": session.note})
+    else:
+        show.facts(_facts(letter, session))
+        show.stack(letter.error.stack if letter.error else "")
+
+
+@dlq.command()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@matching
+@click.option("--all", "every", is_flag=True, help="All there are.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, newest first.")
+@click.option("--delay", type=times.DURATION, default=0.0, help="Let them wait first: 10s, 5m.")
+@click.option("--dry-run", is_flag=True, help="Only say which.")
+@in_session
+def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **chosen: Any) -> None:
+    """Queue dead letters again: by ID, by filter, or --all.
+
+    Each starts afresh, with all its retries.
+
+    \b
+    Example: stem dlq replay --queue default --since 1h --dry-run
+    """
+    _check_choice(chosen)
+    with session.broker() as store:
+        where = _filter(store, chosen)
+        if dry_run:
+            ids = store.deadletters.replay(where, limit=limit or _dead(store), dry_run=True)
+        else:
+            ids = _replay(store, where, limit, delay)
+    if session.as_json:
+        show.json({"replayed": ids, "dryRun": dry_run})
+    else:
+        verb = "Would replay" if dry_run else "Replayed"
+        click.echo("\n".join([f"{verb} {len(ids)}.", *(f"  {id}" for id in ids)]))
+    _check_all_were_there(chosen["ids"], ids, limit)
+
+
+@dlq.command()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@matching
+@click.option("--all", "every", is_flag=True, help="All there are.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, newest first.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@in_session
+def purge(session: Session, limit: int | None, yes: bool, **chosen: Any) -> None:
+    """Drop dead letters: by ID, by filter, or --all.
+
+    They cannot be replayed any more; the records of their tasks stay.
+
+    \b
+    Example: stem dlq purge --reason retries-exhausted --since 7d --yes
+    """
+    _check_choice(chosen)
+    if not consent.is_given("Drop these dead letters for good?", yes=yes):
+        click.echo("Nothing was dropped.", err=True)
+        return
+    with session.broker() as store:
+        count = _purge(store, _filter(store, chosen), limit)
+    if session.as_json:
+        show.json({"purged": count})
+    else:
+        click.echo(f"Dropped {count}.")
+    absent = len(set(chosen["ids"])) - count
+    if absent > 0 and limit is None:
+        raise DeadLetterNotFound(f"{absent} of these ids were not among the dead letters; see 'stem dlq list'.")
+
+
+def _check_choice(chosen: dict[str, Any]) -> None:
+    """One way of choosing at a time, and everything is a choice that must be said."""
+    from stem.core.envelope import check_id
+
+    by_filter = any(chosen[name] is not None for name in ("queue", "name", "reason", "since"))
+    if bool(chosen["ids"]) + by_filter + chosen["every"] != 1:
+        raise UsageError("Say which dead letters: ids, or filters such as --queue and --since, or --all.")
+    for id in chosen["ids"]:
+        check_id(id)
+
+
+def _filter(store: "Store", chosen: dict[str, Any]) -> "DeadFilter":
+    """A filter leaves alone what dies from now on, or a task that dies at once could be replayed without end."""
+    from stem.core.delivery import DeadFilter
+    from stem.core.record import moment
+
+    now = store.upkeep.now()
+    return DeadFilter(
+        ids=chosen["ids"] or None,
+        queue=chosen["queue"],
+        name=chosen["name"],
+        reason=chosen["reason"],
+        since=times.since(chosen["since"], now),
+        until=None if chosen["ids"] else moment(now),
+    )
+
+
+def _replay(store: "Store", where: "DeadFilter", limit: int | None, delay_seconds: float) -> list[str]:
+    ids: list[str] = []
+    while (step := _next_step(limit, len(ids))) > 0:
+        replayed = store.deadletters.replay(where, limit=step, delay_seconds=delay_seconds)
+        ids += replayed
+        if len(replayed) < step:
+            break
+    return ids
+
+
+def _purge(store: "Store", where: "DeadFilter", limit: int | None) -> int:
+    count = 0
+    while (step := _next_step(limit, count)) > 0:
+        dropped = store.deadletters.purge(where, limit=step)
+        count += dropped
+        if dropped < step:
+            break
+    return count
+
+
+def _next_step(limit: int | None, done: int) -> int:
+    return _STEP if limit is None else min(_STEP, limit - done)
+
+
+def _dead(store: "Store") -> int:
+    return max(1, sum(depth.dead for depth in store.broker.depth().values()))
+
+
+def _check_all_were_there(asked: tuple[str, ...], replayed: list[str], limit: int | None) -> None:
+    missing = sorted(set(asked) - set(replayed))
+    if missing and limit is None:
+        raise DeadLetterNotFound(
+            f"There is no dead letter {', '.join(missing)} here, or no more; see 'stem dlq list' for those there are."
+        )
+
+
+def _replay_command(letter: "DeadLetter", session: Session) -> str:
+    return session.command("dlq", "replay", letter.id)
+
+
+def _facts(letter: "DeadLetter", session: Session) -> dict[str, object]:
+    import msgspec
+
+    from stem.cli.shapes import arguments
+
+    args = arguments(letter.body)
+    return {
+        "id": letter.id,
+        "task": letter.name,
+        "queue": letter.queue,
+        "attempts": letter.attempt + 1,
+        "reason": letter.reason,
+        "when": times.written(letter.dead_at),
+        "error": f"{letter.error.type}: {letter.error.message}" if letter.error else None,
+        "args": "(unreadable)" if args is None else bytes(args).decode(),
+        "meta": msgspec.json.encode(letter.meta).decode() if letter.meta else None,
+        "replay": _replay_command(letter, session),
+        "note": session.note,
+    }

@@ -1,0 +1,118 @@
+"""`stem enqueue`: send one task by name."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from stem.cli import arguments, ending, loading, show, times
+from stem.cli.session import Session, in_session
+from stem.cli.task import awaited
+from stem.core.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from stem import Stem
+
+
+@click.command()
+@click.argument("name")
+@click.option("--args", "args_json", metavar="JSON|@FILE", help="All arguments as a JSON object; @- reads stdin.")
+@click.option("--arg", "pairs", metavar="KEY=VALUE", multiple=True, help="One argument; JSON, or else text.")
+@click.option(
+    "--app", "path", metavar="MODULE:NAME", envvar="STEM_APP", show_envvar=True, help="Check against this app."
+)
+@click.option("--queue", help="Another queue than the task's own.")
+@click.option("--priority", type=click.IntRange(0, 9), metavar="0-9", help="9 goes first.")
+@click.option("--delay", type=times.DURATION, help="Not before this long from now: 10s, 5m.")
+@click.option("--not-before", type=times.MOMENT, help="Not before this moment: 2030-01-31T09:00:00Z.")
+@click.option("--expires", type=times.DURATION_OR_MOMENT, help="Drop it if it has not started by then.")
+@click.option("--id", "task_id", help="Your own id; the same id again changes nothing.")
+@click.option("--header", "headers", metavar="KEY=VALUE", multiple=True, help="Text that travels with the task.")
+@click.option("--meta", metavar="KEY=VALUE", multiple=True, help="A note in its record; JSON, or else text.")
+@click.option("--max-retries", type=click.IntRange(min=0), metavar="N", help="Retries before it becomes a dead letter.")
+@click.option("--unique", metavar="until_done|DURATION", help="Not if an equal one is held.")
+@click.option("--wait", type=times.DURATION, help="Wait so long for its end, then print its result.")
+@in_session
+def enqueue(
+    session: Session,
+    name: str,
+    args_json: str | None,
+    pairs: tuple[str, ...],
+    path: str | None,
+    task_id: str | None,
+    headers: tuple[str, ...],
+    meta: tuple[str, ...],
+    unique: str | None,
+    wait: float | None,
+    **options: Any,
+) -> None:
+    """Enqueue task NAME and print its id.
+
+    With --app the name must be known to the app and the arguments must fit; without it they are sent unchecked.
+
+    \b
+    Example: stem enqueue mail.send --arg to=ada@example.com --arg copies=2 --delay 5m
+    """
+    wanted = {option: value for option, value in options.items() if value is not None}
+    with _app(session, path) as app:
+        handle = app.enqueue(
+            name,
+            args=arguments.arguments(args_json, pairs),
+            check=path is not None,
+            id=task_id,
+            headers=arguments.texts(headers, "--header"),
+            meta=arguments.values(meta, "--meta"),
+            unique=_unique(unique),
+            **wanted,
+        )
+        if wait is None:
+            show.json({"id": handle.id}) if session.as_json else click.echo(handle.id)
+            return
+        if not session.as_json:
+            click.echo(handle.id)
+            sys.stdout.flush()
+        ending.tell(awaited(app.store.results, handle.id, wait), as_json=session.as_json)
+
+
+@contextmanager
+def _app(session: Session, path: str | None) -> "Iterator[Stem]":
+    """The user's app, or one that knows no tasks; either on the store that the flags name."""
+    from stem import Stem
+
+    if path is None:
+        settings = session.settings()
+        app = Stem(settings.broker_url, results_url=settings.results_url, namespace=settings.namespace)
+    else:
+        os.environ.update(session.environment())  # before the import: that is when an app reads its settings
+        app = loading.load(path)
+        _check_flags_hold(session, app, path)
+    try:
+        yield app
+    finally:
+        app.close()
+
+
+def _check_flags_hold(session: Session, app: "Stem", path: str) -> None:
+    """An app that names its store in code does not heed the environment; better to refuse than to enqueue elsewhere."""
+    flags = {
+        "--broker-url": (session.broker_url, app.settings.broker_url),
+        "--results-url": (session.results_url, app.settings.results_url),
+        "--namespace": (session.namespace, app.settings.namespace),
+    }
+    for flag, (wanted, used) in flags.items():
+        if wanted is not None and wanted != used:
+            raise ConfigError(f"{path} names its own store in code, so {flag} cannot change it; leave out the flag.")
+
+
+def _unique(text: str | None) -> Literal["until_done"] | float | None:
+    if text is None:
+        return None
+    if text == "until_done":
+        return "until_done"
+    seconds = times.duration(text)
+    if not seconds:
+        raise UsageError(f"--unique {text!r} is neither until_done nor a duration such as 10m.")
+    return seconds

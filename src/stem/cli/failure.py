@@ -1,0 +1,57 @@
+"""Say what went wrong: one sentence on stderr, or one JSON object, and the exit code that belongs to it."""
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from stem.core.errors import StemError
+
+USAGE = 64
+FAILURE = 70
+
+
+def tell(error: Exception, arguments: Sequence[str]) -> int:
+    kind, message, exit_code = _reading(error)
+    if _is_asked_for("--traceback", arguments) or os.environ.get("STEM_DEBUG") == "1":
+        traceback.print_exception(error, file=sys.stderr)
+    if _is_asked_for("--json", arguments):
+        click.echo(json.dumps({"error": {"type": kind, "message": message}}), err=True)
+    else:
+        click.echo(f"error: {_one_line(message)}", err=True)
+    return exit_code
+
+
+def _reading(error: Exception) -> tuple[str, str, int]:
+    """Its type, its sentence, its exit code."""
+    match error:
+        case StemError():
+            return type(error).__name__, str(error), error.exit_code
+        case click.UsageError():
+            return "UsageError", _with_pointer(error), USAGE
+        case click.FileError():
+            return "UsageError", error.format_message(), USAGE
+        case _:
+            brief = traceback.format_exception_only(error)[-1].strip()
+            remedy = "run it again with --traceback, and report what it shows"
+            return type(error).__name__, f"Stem met something it did not expect ({brief}); {remedy}.", FAILURE
+
+
+def _with_pointer(error: click.UsageError) -> str:
+    sentence = error.format_message().rstrip(".")
+    return f"{sentence}; see '{error.ctx.command_path} --help'." if error.ctx else f"{sentence}."
+
+
+def _one_line(message: str) -> str:
+    from stem.cli.show import plain
+
+    return plain(" ".join(message.split()))
+
+
+def _is_asked_for(flag: str, arguments: Sequence[str]) -> bool:
+    """Read from the bare arguments, because they may be what could not be parsed."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return flag in options

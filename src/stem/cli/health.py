@@ -1,0 +1,67 @@
+"""`stem health`: can the stores be reached, and what do they say of themselves?"""
+
+from typing import Any
+
+import click
+
+from stem.cli import show
+from stem.cli.session import Session, in_session
+
+
+@click.command()
+@in_session
+def health(session: Session) -> None:
+    """Say how the stores, workers and queues are.
+
+    Exit code 0 if the stores can be reached, 70 and the reason if not.
+
+    \b
+    Example: stem health --json
+    """
+    report = _report(session)
+    if session.as_json:
+        show.json(report)
+        return
+    _print_store("broker", report["broker"])
+    if report["results"] is report["broker"]:
+        click.echo("results    with the broker")
+    else:
+        _print_store("results", report["results"])
+    click.echo(f"namespace  {report['namespace']}\n")
+    rows = [
+        (w["workerId"], w["host"], w["pid"], ",".join(w["queues"]), w["inFlight"], w["concurrency"], w["ageSeconds"])
+        for w in report["workers"]
+    ]
+    show.table(("worker", "host", "pid", "queues", "running", "of", "heard s ago"), rows, empty="No worker is alive.")
+    click.echo()
+    show.table(
+        ("queue", "ready", "delayed", "running", "dead"),
+        [tuple(queue.values()) for queue in report["queues"]],
+        empty="No queue holds a task.",
+    )
+
+
+def _report(session: Session) -> dict[str, Any]:
+    from stem.cli import shapes
+
+    with session.broker() as store:
+        broker = shapes.store(store, store.upkeep.diagnose())
+        report = {
+            "status": "ok",
+            "namespace": store.namespace,
+            "broker": broker,
+            "results": broker,
+            "workers": [shapes.worker(pulse) for pulse in store.heartbeats.all()],
+            "queues": [shapes.queue(name, depth) for name, depth in sorted(store.broker.depth().items())],
+        }
+    if session.settings().results_are_apart:
+        with session.results() as store:
+            report["results"] = shapes.store(store, store.upkeep.diagnose())
+    return report
+
+
+def _print_store(role: str, facts: dict[str, Any]) -> None:
+    latency = f"{facts['latencySeconds'] * 1000:.1f} ms"
+    click.echo(show.plain(f"{role:<9}  {facts['url']}  {facts['backend']} {facts['server']}  {latency}"))
+    for warning in facts["warnings"]:
+        click.echo(show.plain(f"{'warning':<9}  {warning}"))

@@ -1,0 +1,89 @@
+"""The `stem` command: its nouns, its exit codes, and nothing of what they do."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from stem.cli import failure
+from stem.cli.dlq import dlq
+from stem.cli.enqueue import enqueue
+from stem.cli.health import health
+from stem.cli.queue import queue
+from stem.cli.task import task
+
+INTERRUPTED = 130
+CLOSED_PIPE = 141  # as the shell reports a program that SIGPIPE ended
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one command and exit: 0 fine, 1 not found, 64 usage or configuration, 70 failure."""
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def run(arguments: Sequence[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        exit_code = _invoke(arguments)
+        sys.stdout.flush()
+        return exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has left. The interpreter flushes stdout once more on its way out; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    except Exception as error:  # noqa: BLE001  the boundary: whatever it was, a person sees a sentence
+        return failure.tell(error, arguments)
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    try:
+        # Not `cli.main()`, which has exit codes and words of its own for errors, Ctrl-C and closed pipes.
+        with cli.make_context("stem", list(arguments)) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as bare:
+        click.echo(bare.ctx.get_help() if bare.ctx else "")
+        return 0
+    return 0
+
+
+def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        from importlib.metadata import version
+
+        click.echo(f"stem {version('stem-tasks')}")
+        context.exit()
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Exit codes: 0 fine, 1 not found, 64 usage or configuration, 70 failure.",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """Durable background tasks on SQLite, Redis or Postgres.
+
+    \b
+    stem enqueue mail.send --arg to=ada@example.com     send a task
+    stem task list --state failed --since 1h            see what failed
+    stem dlq replay --queue default                     give it another try
+
+    The store is sqlite:///stem.db unless STEM_BROKER_URL or --broker-url names another.
+    """
+
+
+for command in (enqueue, task, queue, dlq, health):
+    cli.add_command(command)

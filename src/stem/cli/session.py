@@ -1,0 +1,125 @@
+"""Open the stores that flags and environment name, a flag before the environment, and say how to get back to them."""
+
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import click
+
+if TYPE_CHECKING:
+    from stem.contracts.store import Store
+    from stem.core.config import Settings
+
+_VARIABLES = {
+    "broker_url": "STEM_BROKER_URL",
+    "results_url": "STEM_RESULT_BACKEND_URL",
+    "namespace": "STEM_NAMESPACE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The flags that every command takes; None where one was not given."""
+
+    broker_url: str | None
+    results_url: str | None
+    namespace: str | None
+    as_json: bool
+
+    def settings(self) -> "Settings":
+        import msgspec
+
+        from stem.core.config import check_namespace, from_environment
+
+        flags = self.environment()
+        settings = from_environment({name: value for name, value in os.environ.items() if name not in flags})
+        return msgspec.structs.replace(
+            settings,
+            broker_url=settings.broker_url if self.broker_url is None else self.broker_url,
+            results_url=settings.results_url if self.results_url is None else self.results_url,
+            namespace=settings.namespace if self.namespace is None else check_namespace(self.namespace),
+        )
+
+    def environment(self) -> dict[str, str]:
+        """The flags as the environment variables that they stand for."""
+        named = {variable: getattr(self, flag) for flag, variable in _VARIABLES.items()}
+        return {variable: value for variable, value in named.items() if value is not None}
+
+    @contextmanager
+    def broker(self) -> "Iterator[Store]":
+        """The store in which tasks wait."""
+        with _opened(self.settings().broker_url, self.settings()) as store:
+            yield store
+
+    @contextmanager
+    def results(self) -> "Iterator[Store]":
+        """The store that keeps the records of tasks."""
+        settings = self.settings()
+        with _opened(settings.results_url or settings.broker_url, settings) as store:
+            yield store
+
+    def command(self, *words: str, **options: object) -> str:
+        """A command line that reaches the same stores when pasted into the same shell. It never holds a password."""
+        flags = {"broker_url": self.broker_url, "results_url": self.results_url, "namespace": self.namespace}
+        told = {name: value for name, value in {**options, **flags}.items() if value is not None}
+        for name in self._secrets():
+            del told[name]
+        spelled = (part for name, value in told.items() for part in (f"--{name.replace('_', '-')}", str(value)))
+        return shlex.join(["stem", *words, *spelled])
+
+    @property
+    def note(self) -> str | None:
+        """What to do before such a command works, if anything."""
+        if not self._secrets():
+            return None
+        names = " and ".join(_VARIABLES[name] for name in self._secrets())
+        return f"The commands leave out a URL that holds a password: set {names} to it before you paste one."
+
+    def _secrets(self) -> list[str]:
+        urls = {"broker_url": self.broker_url, "results_url": self.results_url}
+        return [name for name, url in urls.items() if url is not None and _holds_password(url)]
+
+
+def in_session(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags of every command; it is called with a Session in their place."""
+
+    @wraps(function)
+    def run(
+        *, broker_url: str | None, results_url: str | None, namespace: str | None, as_json: bool, **rest: Any
+    ) -> None:
+        rest.pop("traceback")  # read from the bare arguments where errors are told
+        function(Session(broker_url, results_url, namespace, as_json), **rest)
+
+    for option in reversed(_OPTIONS):
+        run = option(run)
+    return run
+
+
+_OPTIONS = (
+    click.option("--broker-url", metavar="URL", help="Where tasks wait.  [env: STEM_BROKER_URL]"),
+    click.option("--results-url", metavar="URL", help="Where records live.  [env: STEM_RESULT_BACKEND_URL]"),
+    click.option("--namespace", metavar="NAME", help="Which of the store's spaces.  [env: STEM_NAMESPACE]"),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    click.option("--traceback", is_flag=True, help="Show where an error came from.  [env: STEM_DEBUG=1]"),
+)
+
+
+@contextmanager
+def _opened(url: str, settings: "Settings") -> "Iterator[Store]":
+    from stem.backends import connect
+
+    store = connect(url, settings)
+    try:
+        yield store
+    finally:
+        store.upkeep.close()
+
+
+def _holds_password(url: str) -> bool:
+    parts = urlsplit(url)
+    return bool(parts.password) or any("password" in name.lower() for name in parse_qs(parts.query))

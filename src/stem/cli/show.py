@@ -1,0 +1,82 @@
+"""Print tables for people and JSON for scripts. Nothing that a store holds can move the cursor or colour the screen."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+_UNBOUNDED = 100_000  # columns, where no screen has to fit
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    """Whole values always: a narrow screen folds them, a file or pipe gets the width it needs."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    if not cells:
+        click.echo(empty)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    printed = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for number, column in enumerate(columns):
+        is_count = all(row[number].isdigit() for row in cells)
+        # An id is what people copy: it keeps its line as long as the screen is wide enough for it alone.
+        room = max(len(row[number]) for row in cells) if column == "id" else None
+        printed.add_column(column, justify="right" if is_count else "left", overflow="fold", min_width=room)
+    for row in cells:
+        printed.add_row(*map(Text, row))
+    _print(printed)
+
+
+def facts(pairs: Mapping[str, object]) -> None:
+    """One fact a line, its name before it; what is None is left out."""
+    width = max(map(len, pairs))
+    for name, value in pairs.items():
+        if value is not None:
+            click.echo(f"{name:<{width}}  {_cell(value)}".rstrip())
+
+
+def stack(lines: str) -> None:
+    """A traceback that a task left, below the facts."""
+    if lines:
+        click.echo("\n" + "\n".join(map(plain, lines.splitlines())))
+
+
+def more(command: str) -> None:
+    click.echo(f"\nMore:\n  {command}")
+
+
+def json(value: Any) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def plain(text: str) -> str:
+    """Control characters spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else plain(str(value))
+
+
+def _print(printable: Any) -> None:
+    from io import StringIO
+
+    from rich.console import Console
+
+    is_screen = sys.stdout.isatty()
+    buffer = StringIO()  # and not stdout itself: rich has an exit code of its own for a closed pipe
+    console = Console(
+        file=buffer,
+        width=None if is_screen else _UNBOUNDED,
+        force_terminal=is_screen,
+        color_system=None if os.environ.get("NO_COLOR") or not is_screen else "auto",
+        highlight=False,
+    )
+    console.print(printable)
+    for line in buffer.getvalue().splitlines():
+        click.echo(line.rstrip())

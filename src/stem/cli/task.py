@@ -1,0 +1,140 @@
+"""`stem task`: what is known of a task, and what it returned."""
+
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from stem.cli import ending, show, times
+from stem.cli.session import Session, in_session
+from stem.core.errors import TaskNotFound
+from stem.core.lifecycle import State
+
+if TYPE_CHECKING:
+    from stem.contracts.results import Results
+    from stem.core.record import TaskRecord
+
+
+@click.group()
+def task() -> None:
+    """Ask after tasks and their results.
+
+    \b
+    Example: stem task list --state failed --since 1h
+    """
+
+
+@task.command("show")
+@click.argument("id")
+@in_session
+def show_task(session: Session, id: str) -> None:
+    """Show all that is known of task ID.
+
+    \b
+    Example: stem task show 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00
+    """
+    with session.results() as store:
+        record = found(store.results, id)
+    if session.as_json:
+        show.json(record)
+    else:
+        show.facts(_facts(record))
+        show.stack(record.error.stack if record.error else "")
+
+
+@task.command("list")
+@click.option("--state", type=click.Choice([state.value for state in State]), help="Only those in this state.")
+@click.option("--queue", help="Only those of this queue.")
+@click.option("--name", help="Only those of this task name.")
+@click.option("--since", type=times.DURATION_OR_MOMENT, help="Only those enqueued since: 1h, or an ISO moment.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), metavar="N", default=50, show_default=True, help="At most so many."
+)
+@click.option("--cursor", help="Go on where the last page ended.")
+@in_session
+def list_tasks(
+    session: Session,
+    state: str | None,
+    queue: str | None,
+    name: str | None,
+    since: float | datetime | None,
+    limit: int,
+    cursor: str | None,
+) -> None:
+    """List tasks, newest first.
+
+    \b
+    Example: stem task list --state failed --since 1h
+    """
+    from stem.core.record import TaskFilter
+
+    with session.results() as store:
+        start = times.since(since, store.upkeep.now())
+        where = TaskFilter(state=State(state) if state else None, queue=queue, name=name, since=start)
+        page = store.results.page(where, limit=limit, cursor=cursor)
+    if session.as_json:
+        show.json({"tasks": page.items, "cursor": page.cursor})
+        return
+    rows = [(r.id, r.name, r.queue, r.state, r.attempt, times.written(r.enqueued_at)) for r in page.items]
+    show.table(("id", "task", "queue", "state", "attempt", "enqueued"), rows, empty="No task matches.")
+    if page.cursor is not None:
+        again = {"state": state, "queue": queue, "name": name, "limit": limit, "cursor": page.cursor}
+        show.more(session.command("task", "list", since=start and start.isoformat(), **again))
+
+
+@task.command()
+@click.argument("id")
+@click.option("--wait", type=times.DURATION, default=0.0, help="Wait so long for its end: 30, 30s, 5m.")
+@in_session
+def result(session: Session, id: str, wait: float) -> None:
+    """Print what task ID returned, as JSON.
+
+    If it failed, its error and exit code 70.
+
+    \b
+    Example: stem task result 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00 --wait 30s
+    """
+    with session.results() as store:
+        record = awaited(store.results, id, wait)
+    ending.tell(record, as_json=session.as_json)
+
+
+def found(results: "Results", id: str) -> "TaskRecord":
+    from stem.core.envelope import check_id
+
+    record = results.get([check_id(id)]).get(id)
+    if record is None:
+        raise TaskNotFound(
+            f"There is no task {id} here: it was never enqueued to this store, or its record has expired."
+        )
+    return record
+
+
+def awaited(results: "Results", id: str, wait_seconds: float) -> "TaskRecord":
+    """The record at its end, or as it is when the time is up."""
+    end = time.monotonic() + wait_seconds
+    record = found(results, id)
+    while not record.is_terminal and (left := end - time.monotonic()) > 0:
+        record = results.wait([id], timeout_seconds=left).get(id) or found(results, id)
+    return record
+
+
+def _facts(record: "TaskRecord") -> dict[str, object]:
+    import msgspec
+
+    return {
+        "id": record.id,
+        "task": record.name,
+        "queue": record.queue,
+        "state": record.state,
+        "attempt": record.attempt,
+        "priority": record.priority,
+        "worker": record.worker,
+        "enqueued": times.written(record.enqueued_at),
+        "started": times.written(record.started_at) or None,
+        "finished": times.written(record.finished_at) or None,
+        "result": None if record.payload is None else bytes(record.payload).decode(),
+        "error": f"{record.error.type}: {record.error.message}" if record.error else None,
+        "meta": msgspec.json.encode(record.meta).decode() if record.meta else None,
+    }
