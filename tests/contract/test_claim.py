@@ -165,4 +165,3 @@ def test_a_claimer_that_races_with_settlers_sees_each_task_once(store: Store, op
 
     shares = together([produce, *[lambda each=each: consume(each) for each in stores]])
     assert sorted(id for share in shares for id in share) == sorted(f"a{n}" for n in range(total))
-

@@ -1,0 +1,217 @@
+"""The one writer of endings: record, acknowledgement, meta, events and follow-ups, whole or not at all."""
+
+import pytest
+
+from stem.contracts.store import Store
+from stem.core.delivery import Report
+from stem.core.lifecycle import EventKind, State
+from stem.core.record import TaskError
+from support.asking import (
+    WORKER,
+    all_events,
+    claim,
+    claim_one,
+    dead_ids,
+    depth,
+    events_of,
+    expire,
+    ids,
+    kinds_of,
+    push_and_claim,
+    record,
+    state,
+)
+from support.builders import BOOM, a_push, cancelled, dead, done, pushes, requeue, retry
+from support.until import until
+
+
+def test_done_succeeds_with_its_payload(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a"))
+    assert store.broker.settle([done(delivery, {"total": [1, 2.5, None, "ü"]}, ran=0.5)], worker=WORKER) == []
+    ended = record(store, "a")
+    assert (ended.state, ended.result(), ended.error) == (State.SUCCEEDED, {"total": [1, 2.5, None, "ü"]}, None)
+    assert ended.worker == WORKER
+    assert ended.finished_at is not None and ended.started_at is not None
+    assert (ended.finished_at - ended.started_at).total_seconds() == pytest.approx(0.5, abs=0.01)
+    assert ended.updated_at == ended.finished_at
+
+
+def test_a_result_clears_the_error_of_the_attempt_before(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a"))
+    store.broker.settle([retry(delivery)], worker=WORKER)
+    assert record(store, "a").error == BOOM
+    store.broker.settle([done(claim_one(store), 1)], worker=WORKER)
+    ended = record(store, "a")
+    assert (ended.state, ended.error, ended.result(), ended.attempt) == (State.SUCCEEDED, None, 1, 1)
+
+
+def test_a_retry_spends_an_attempt_and_comes_back_after_its_delay(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a"))
+    now = store.upkeep.now()
+    store.broker.settle([retry(delivery, 0.3)], worker=WORKER)
+    waiting = record(store, "a")
+    assert (waiting.state, waiting.attempt, waiting.error) == (State.RETRIED, 1, BOOM)
+    assert (waiting.worker, waiting.started_at, waiting.finished_at, waiting.payload) == (None,) * 4
+    assert claim(store) == []
+    again = until(lambda: claim(store))[0]
+    assert store.upkeep.now() >= now + 0.3
+    assert (again.attempt, again.envelope.attempt) == (1, 1)
+    assert kinds_of(store, "a") == [EventKind.ENQUEUED, EventKind.STARTED, EventKind.RETRIED]
+    assert events_of(store, "a")[-1].attempt == 0
+
+
+def test_dead_fails_and_leaves_a_letter(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a", args={"x": 1}))
+    store.broker.settle([dead(delivery, "not-retryable", note={"why": [1]})], worker=WORKER)
+    ended = record(store, "a")
+    assert (ended.state, ended.error, ended.payload) == (State.FAILED, BOOM, None)
+    letter = store.deadletters.get("a")
+    assert letter is not None
+    assert (letter.reason, letter.meta, letter.error) == ("not-retryable", {"why": [1]}, BOOM)
+    assert letter.envelope == delivery.envelope
+    kinds = [EventKind.ENQUEUED, EventKind.STARTED, EventKind.FAILED, EventKind.DEAD_LETTERED]
+    assert kinds_of(store, "a") == kinds
+
+
+def test_a_requeue_spends_nothing_and_keeps_the_place(store: Store) -> None:
+    store.broker.push(pushes("a", "b"))
+    delivery = claim_one(store)
+    store.broker.start([delivery.lease], worker=WORKER)
+    store.broker.settle([requeue(delivery)], worker=WORKER)
+    waiting = record(store, "a")
+    assert (waiting.state, waiting.attempt, waiting.worker, waiting.started_at) == (State.QUEUED, 0, None, None)
+    assert ids(claim(store)) == ["a", "b"]
+
+
+def test_a_requeued_second_attempt_reads_retried(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a"))
+    store.broker.settle([retry(delivery)], worker=WORKER)
+    again = claim_one(store)
+    store.broker.start([again.lease], worker=WORKER)
+    assert state(store, "a") is State.RUNNING
+    store.broker.settle([requeue(again, died=True)], worker=WORKER)
+    waiting = record(store, "a")
+    assert (waiting.state, waiting.attempt, waiting.error) == (State.RETRIED, 1, BOOM)
+    third = claim_one(store)
+    assert (third.attempt, third.deaths) == (1, 1)
+
+
+def test_a_throttled_requeue_waits_and_says_so(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a"))
+    store.broker.settle([requeue(delivery, 3600, reason="10/min", throttled=True)], worker=WORKER)
+    assert claim(store) == []
+    assert (depth(store).ready, depth(store).delayed) == (0, 1)
+    assert kinds_of(store, "a") == [EventKind.ENQUEUED, EventKind.THROTTLED]
+    assert events_of(store, "a")[-1].data == {"delaySeconds": 3600.0, "reason": "10/min"}
+
+
+def test_a_death_is_counted_and_the_attempt_is_not_spent(store: Store) -> None:
+    store.broker.push(pushes("a"))
+    for deaths in range(3):
+        delivery = claim_one(store)
+        assert (delivery.deaths, delivery.attempt) == (deaths, 0)
+        store.broker.settle([requeue(delivery, died=True, ran=0.1)], worker=WORKER)
+
+
+def test_cancelled_ends_with_its_reason(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a"))
+    store.broker.settle([cancelled(delivery, "not needed")], worker=WORKER)
+    ended = record(store, "a")
+    assert (ended.state, ended.error) == (State.CANCELLED, TaskError("Cancelled", "not needed"))
+    assert kinds_of(store, "a") == [EventKind.ENQUEUED, EventKind.REVOKED]
+    assert dead_ids(store) == []
+
+
+def test_start_is_recorded_once(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a"))
+    assert store.broker.start([delivery.lease], worker=WORKER) == []
+    first = record(store, "a")
+    assert (first.state, first.worker) == (State.RUNNING, WORKER)
+    assert first.started_at is not None
+    assert store.broker.start([delivery.lease, delivery.lease], worker=WORKER) == []
+    assert record(store, "a").started_at == first.started_at
+    store.broker.settle([done(delivery, ran=9.0)], worker=WORKER)
+    assert kinds_of(store, "a") == [EventKind.ENQUEUED, EventKind.STARTED, EventKind.SUCCEEDED]
+    assert record(store, "a").started_at == first.started_at
+
+
+def test_an_unstarted_attempt_that_never_ran_logs_no_start(store: Store) -> None:
+    store.broker.push(pushes("a", "b"))
+    a, b = claim(store)
+    store.broker.settle([requeue(a, 3600), dead(b, "unknown-task", ran=None)], worker=WORKER)
+    assert kinds_of(store, "a") == [EventKind.ENQUEUED, EventKind.REQUEUED]
+    assert kinds_of(store, "b") == [EventKind.ENQUEUED, EventKind.FAILED, EventKind.DEAD_LETTERED]
+    assert record(store, "b").started_at is None
+
+
+def test_meta_is_merged_key_by_key(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a", meta={"kept": 1, "deep": {"old": True}}))
+    store.broker.settle([retry(delivery, meta={"deep": {"new": True}, "host": "h1"})], worker=WORKER)
+    assert record(store, "a").meta == {"kept": 1, "deep": {"new": True}, "host": "h1"}
+    store.broker.settle([done(claim_one(store), meta={"host": "h2"})], worker=WORKER)
+    assert record(store, "a").meta == {"kept": 1, "deep": {"new": True}, "host": "h2"}
+
+
+def test_a_report_keeps_the_latest_progress_and_starts_the_attempt(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a", meta={"mine": 1}))
+    assert store.broker.report([Report(delivery.lease, {"percent": 10, "note": "x"})], worker=WORKER) == []
+    running = record(store, "a")
+    assert (running.state, running.worker) == (State.RUNNING, WORKER)
+    assert running.meta == {"mine": 1, "progress": {"percent": 10, "note": "x"}}
+    assert running.heartbeat_at is not None
+    assert store.broker.report([Report(delivery.lease, {"percent": 20}), Report(delivery.lease)], worker=WORKER) == []
+    assert record(store, "a").meta == {"mine": 1, "progress": {"percent": 20}}
+    assert kinds_of(store, "a") == [
+        EventKind.ENQUEUED,
+        EventKind.STARTED,
+        EventKind.PROGRESS,
+        EventKind.PROGRESS,
+        EventKind.HEARTBEAT,
+    ]
+    assert events_of(store, "a")[2].data == {"percent": 10, "note": "x"}
+
+
+@pytest.mark.parametrize("ending", [done, retry, dead, requeue, cancelled])
+def test_follow_ups_are_pushed_with_the_settle(store: Store, ending: type) -> None:
+    delivery = push_and_claim(store, a_push("a"))
+    then = [a_push("next", queue="second"), a_push("later", queue="second", delay=3600), a_push("a", queue="second")]
+    store.broker.settle([ending(delivery, then=then)], worker=WORKER)
+    assert ids(claim(store, "second")) == ["next"]
+    assert (depth(store, "second").running, depth(store, "second").delayed) == (1, 1)
+    order = [(event.task_id, event.kind) for event in all_events(store)][-2:]
+    assert order == [("next", EventKind.ENQUEUED), ("later", EventKind.ENQUEUED)]
+
+
+def test_follow_ups_of_a_refused_settle_are_not_pushed(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a"), lease=0.05)
+    expire(store, delivery)
+    assert store.broker.settle([done(delivery, then=pushes("next"))], worker=WORKER) == [delivery.lease]
+    assert store.results.get(["next"]) == {}
+
+
+def test_a_follow_up_may_take_over_the_unique_key_that_its_parent_releases(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a", unique="k"))
+    store.broker.settle([done(delivery, then=[a_push("b", unique="k"), a_push("c", unique="k")])], worker=WORKER)
+    assert ids(claim(store)) == ["b"]
+    assert store.broker.push([a_push("d", unique="k")])[0].id == "b"
+
+
+def test_all_five_settlements_go_in_one_batch(store: Store) -> None:
+    store.broker.push(pushes("a", "b", "c", "d", "e"))
+    a, b, c, d, e = claim(store)
+    endings = [done(a, 1), retry(b, 3600), dead(c), requeue(d), cancelled(e)]
+    assert store.broker.settle(endings, worker=WORKER) == []
+    states = [record(store, id).state for id in "abcde"]
+    assert states == [State.SUCCEEDED, State.RETRIED, State.FAILED, State.QUEUED, State.CANCELLED]
+    tail = [(event.task_id, str(event.kind)) for event in all_events(store)][5:]
+    assert tail == [
+        ("a", "started"),
+        ("a", "succeeded"),
+        ("b", "started"),
+        ("b", "retried"),
+        ("c", "started"),
+        ("c", "failed"),
+        ("c", "dead-lettered"),
+        ("d", "requeued"),
+        ("e", "revoked"),
+    ]
