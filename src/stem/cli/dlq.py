@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli import consent, show, times
+from stem.cli import consent, paging, show, times
 from stem.cli.session import Session, in_session
 from stem.core.errors import DeadLetterNotFound, UsageError
 
@@ -56,9 +56,10 @@ def list_letters(session: Session, limit: int, cursor: str | None, since: float 
     """
     from stem.core.delivery import DeadFilter
 
-    with session.broker() as store:
+    with session.store() as store:
         start = times.since(since, store.upkeep.now())
-        page = store.deadletters.page(DeadFilter(since=start, **by), limit=limit, cursor=cursor)
+        with paging.at(cursor):
+            page = store.deadletters.page(DeadFilter(since=start, **by), limit=limit, cursor=cursor)
     if session.as_json:
         from stem.cli import shapes
 
@@ -88,7 +89,7 @@ def show_letter(session: Session, id: str) -> None:
     """
     from stem.core.envelope import check_id
 
-    with session.broker() as store:
+    with session.store() as store:
         letter = store.deadletters.get(check_id(id))
     if letter is None:
         raise DeadLetterNotFound(f"There is no dead letter {id} here; see 'stem dlq list' for those there are.")
@@ -118,7 +119,7 @@ def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **c
     Example: stem dlq replay --queue default --since 1h --dry-run
     """
     _check_choice(chosen)
-    with session.broker() as store:
+    with session.store() as store:
         where = _filter(store, chosen)
         if dry_run:
             ids = store.deadletters.replay(where, limit=limit or _dead(store), dry_run=True)
@@ -151,7 +152,7 @@ def purge(session: Session, limit: int | None, yes: bool, **chosen: Any) -> None
     if not consent.is_given("Drop these dead letters for good?", yes=yes):
         click.echo("Nothing was dropped.", err=True)
         return
-    with session.broker() as store:
+    with session.store() as store:
         count = _purge(store, _filter(store, chosen), limit)
     if session.as_json:
         show.json({"purged": count})

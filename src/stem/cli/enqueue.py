@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from stem.cli import arguments, ending, loading, show, times
-from stem.cli.session import Session, in_session
+from stem.cli.session import Session, check_shared, in_session
 from stem.cli.task import awaited
 from stem.core.errors import ConfigError, UsageError
 
@@ -56,25 +56,23 @@ def enqueue(
     \b
     Example: stem enqueue mail.send --arg to=ada@example.com --arg copies=2 --delay 5m
     """
-    wanted = {option: value for option, value in options.items() if value is not None}
+    call = {
+        "args": arguments.arguments(args_json, pairs),
+        "headers": arguments.texts(headers, "--header"),
+        "meta": arguments.values(meta, "--meta"),
+        "unique": _unique(unique),
+        "id": task_id,
+        **options,
+    }
     with _app(session, path) as app:
-        handle = app.enqueue(
-            name,
-            args=arguments.arguments(args_json, pairs),
-            check=path is not None,
-            id=task_id,
-            headers=arguments.texts(headers, "--header"),
-            meta=arguments.values(meta, "--meta"),
-            unique=_unique(unique),
-            **wanted,
-        )
-        if wait is None:
-            show.json({"id": handle.id}) if session.as_json else click.echo(handle.id)
-            return
-        if not session.as_json:
+        handle = app.enqueue(name, check=path is not None, **call)
+        if wait is None and session.as_json:
+            show.json({"id": handle.id, "created": handle.created})
+        elif not session.as_json:
             click.echo(handle.id)
-            sys.stdout.flush()
-        ending.tell(awaited(app.store.results, handle.id, wait), as_json=session.as_json)
+            sys.stdout.flush()  # whoever waits for a long task may want to know it now
+        if wait is not None:
+            ending.tell(awaited(app.store.results, handle.id, wait), as_json=session.as_json)
 
 
 @contextmanager
@@ -89,6 +87,7 @@ def _app(session: Session, path: str | None) -> "Iterator[Stem]":
         os.environ.update(session.environment())  # before the import: that is when an app reads its settings
         app = loading.load(path)
         _check_flags_hold(session, app, path)
+    check_shared(app.settings)
     try:
         yield app
     finally:

@@ -23,7 +23,7 @@ def list_queues(session: Session) -> None:
     \b
     Example: stem queue list --json
     """
-    with session.broker() as store:
+    with session.store() as store:
         depths = sorted(store.broker.depth().items())
     if session.as_json:
         from stem.cli import shapes
@@ -48,7 +48,7 @@ def peek(session: Session, queue: str, limit: int) -> None:
     """
     from stem.core.envelope import check_queue
 
-    with session.broker() as store:
+    with session.store() as store:
         waiting = store.broker.peek(check_queue(queue), limit=limit)
     if session.as_json:
         from stem.cli import shapes
@@ -75,7 +75,7 @@ def purge(session: Session, queue: str, yes: bool) -> None:
     if not consent.is_given(f"Cancel everything that waits in {queue}?", yes=yes):
         click.echo("Nothing was cancelled.", err=True)
         return
-    with session.broker() as store:
+    with session.store() as store:
         count = store.broker.purge(queue)
     if session.as_json:
         show.json({"queue": queue, "purged": count})

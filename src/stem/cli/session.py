@@ -11,6 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import click
 
+from stem.core.errors import ConfigError
+
 if TYPE_CHECKING:
     from stem.contracts.store import Store
     from stem.core.config import Settings
@@ -51,17 +53,15 @@ class Session:
         return {variable: value for variable, value in named.items() if value is not None}
 
     @contextmanager
-    def broker(self) -> "Iterator[Store]":
-        """The store in which tasks wait."""
-        with _opened(self.settings().broker_url, self.settings()) as store:
-            yield store
+    def store(self) -> "Iterator[Store]":
+        """The broker's store, its results being those of the result store where that is another one."""
+        from stem.client.link import open_store
 
-    @contextmanager
-    def results(self) -> "Iterator[Store]":
-        """The store that keeps the records of tasks."""
-        settings = self.settings()
-        with _opened(settings.results_url or settings.broker_url, settings) as store:
+        store = open_store(check_shared(self.settings()))
+        try:
             yield store
+        finally:
+            store.upkeep.close()
 
     def command(self, *words: str, **options: object) -> str:
         """A command line that reaches the same stores when pasted into the same shell. It never holds a password."""
@@ -83,6 +83,15 @@ class Session:
     def _secrets(self) -> list[str]:
         urls = {"broker_url": self.broker_url, "results_url": self.results_url}
         return [name for name, url in urls.items() if url is not None and _holds_password(url)]
+
+
+def check_shared(settings: "Settings") -> "Settings":
+    """A command ends at once, and a store in its memory would end with it. Raises ConfigError."""
+    if urlsplit(settings.broker_url).scheme == "memory":
+        raise ConfigError(
+            f"{settings.broker_url} lives in one process alone, so no command can reach it; use sqlite:///stem.db."
+        )
+    return settings
 
 
 def in_session(function: Callable[..., None]) -> Callable[..., None]:
@@ -107,17 +116,6 @@ _OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     click.option("--traceback", is_flag=True, help="Show where an error came from.  [env: STEM_DEBUG=1]"),
 )
-
-
-@contextmanager
-def _opened(url: str, settings: "Settings") -> "Iterator[Store]":
-    from stem.backends import connect
-
-    store = connect(url, settings)
-    try:
-        yield store
-    finally:
-        store.upkeep.close()
 
 
 def _holds_password(url: str) -> bool:

@@ -9,7 +9,7 @@ from stem.core.envelope import decode
 from stem.core.errors import EnvelopeUnreadable
 
 if TYPE_CHECKING:
-    from stem.contracts.store import Diagnosis, Store
+    from stem.contracts.store import Store
     from stem.core.delivery import DeadLetter, Depth, Peeked
     from stem.core.heartbeat import Pulse
 
@@ -52,8 +52,8 @@ def letter(dead: "DeadLetter", replay: str) -> dict[str, Any]:
     }
 
 
-def store(opened: "Store", diagnosis: "Diagnosis") -> dict[str, Any]:
-    return {"url": masked(opened.url), **msgspec.to_builtins(diagnosis)}
+def store(opened: "Store") -> dict[str, Any]:
+    return {"url": masked(opened.url), **msgspec.to_builtins(opened.upkeep.diagnose())}
 
 
 def worker(pulse: "Pulse") -> dict[str, Any]:

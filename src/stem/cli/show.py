@@ -7,11 +7,13 @@ from typing import Any
 
 import click
 
-_UNBOUNDED = 100_000  # columns, where no screen has to fit
+# A table is as wide as its values: a terminal wraps the line, and an id or a moment can still be copied whole. Fitting it
+# to the screen would fold the one and cut off the other.
+_WIDTH = 100_000
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """Whole values always: a narrow screen folds them, a file or pipe gets the width it needs."""
+    """One line a row, every value whole."""
     cells = [[_cell(value) for value in row] for row in rows]
     if not cells:
         click.echo(empty)
@@ -22,9 +24,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
     printed = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for number, column in enumerate(columns):
         is_count = all(row[number].isdigit() for row in cells)
-        # An id is what people copy: it keeps its line as long as the screen is wide enough for it alone.
-        room = max(len(row[number]) for row in cells) if column == "id" else None
-        printed.add_column(column, justify="right" if is_count else "left", overflow="fold", min_width=room)
+        printed.add_column(column, justify="right" if is_count else "left", no_wrap=True)
     for row in cells:
         printed.add_row(*map(Text, row))
     _print(printed)
@@ -72,7 +72,7 @@ def _print(printable: Any) -> None:
     buffer = StringIO()  # and not stdout itself: rich has an exit code of its own for a closed pipe
     console = Console(
         file=buffer,
-        width=None if is_screen else _UNBOUNDED,
+        width=_WIDTH,
         force_terminal=is_screen,
         color_system=None if os.environ.get("NO_COLOR") or not is_screen else "auto",
         highlight=False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stem.cli import ending, show, times
+from stem.cli import ending, paging, show, times
 from stem.cli.session import Session, in_session
 from stem.core.errors import TaskNotFound
 from stem.core.lifecycle import State
@@ -34,7 +34,7 @@ def show_task(session: Session, id: str) -> None:
     \b
     Example: stem task show 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00
     """
-    with session.results() as store:
+    with session.store() as store:
         record = found(store.results, id)
     if session.as_json:
         show.json(record)
@@ -69,10 +69,11 @@ def list_tasks(
     """
     from stem.core.record import TaskFilter
 
-    with session.results() as store:
+    with session.store() as store:
         start = times.since(since, store.upkeep.now())
         where = TaskFilter(state=State(state) if state else None, queue=queue, name=name, since=start)
-        page = store.results.page(where, limit=limit, cursor=cursor)
+        with paging.at(cursor):
+            page = store.results.page(where, limit=limit, cursor=cursor)
     if session.as_json:
         show.json({"tasks": page.items, "cursor": page.cursor})
         return
@@ -95,7 +96,7 @@ def result(session: Session, id: str, wait: float) -> None:
     \b
     Example: stem task result 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00 --wait 30s
     """
-    with session.results() as store:
+    with session.store() as store:
         record = awaited(store.results, id, wait)
     ending.tell(record, as_json=session.as_json)
 

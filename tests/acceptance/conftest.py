@@ -1,0 +1,38 @@
+"""The real `stem` executable, in a folder and an environment of its own."""
+
+import ctypes
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from acceptance.shell import BIN, Shell
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """No store named: what is enqueued here goes into ./stem.db."""
+    directory = tmp_path / "shell"
+    directory.mkdir()
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("STEM_", "PYTHON"))}
+    plain = {name: value for name, value in inherited.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    return Shell(directory, plain | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"})
+
+
+@pytest.fixture
+def stem(shell: Shell, durable_url: str, namespace: str) -> Shell:
+    """The environment names a store, of each technology in turn, and the test's namespace."""
+    return shell.at(STEM_BROKER_URL=durable_url, STEM_NAMESPACE=namespace)
+
+
+@pytest.fixture
+def unprivileged() -> Callable[[], None]:
+    """For `preexec_fn`: let file permissions bind the child even where the tests run as root."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    drop_bounding, dac_override = 24, 1
+
+    def drop() -> None:
+        libc.prctl(drop_bounding, dac_override, 0, 0, 0)
+
+    return drop

@@ -1,0 +1,62 @@
+"""Where commands are typed, and what comes back."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+BIN = Path(sys.executable).parent
+STEM = str(BIN / "stem")
+PATIENCE_SECONDS = 10.0  # no command may hang, whatever it meets
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Where commands are typed: a folder, and environment variables."""
+
+    directory: Path
+    variables: dict[str, str]
+
+    def run(self, *words: str, stdin: str = "", **how: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [STEM, *words],
+            cwd=self.directory,
+            env=self.variables,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            **how,
+        )
+
+    def paste(self, line: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            line, shell=True, cwd=self.directory, env=self.variables, capture_output=True, text=True, timeout=10
+        )
+
+    def out(self, *words: str, stdin: str = "") -> str:
+        """What a command that succeeds prints."""
+        done = self.run(*words, stdin=stdin)
+        assert done.returncode == 0, done
+        assert done.stderr == ""
+        return done.stdout.rstrip("\n")
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self.out(*words, "--json"))
+
+    def refusal(self, *words: str, code: int, stdin: str = "", **how: Any) -> str:
+        """The one sentence that a command prints instead of doing anything."""
+        done = self.run(*words, stdin=stdin, **how)
+        assert done.returncode == code, done
+        assert done.stdout == ""
+        assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+        return done.stderr.removeprefix("error: ").rstrip("\n")
+
+    def at(self, **variables: str) -> "Shell":
+        return replace(self, variables=self.variables | variables)
+
+    @property
+    def files(self) -> list[str]:
+        return sorted(path.name for path in self.directory.iterdir())

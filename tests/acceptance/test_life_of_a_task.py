@@ -1,0 +1,113 @@
+"""From enqueue to result, by the command line alone on one side and a store that claims on the other."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from acceptance.shell import Shell
+from stem.contracts.store import Store
+from support.asking import WORKER, claim, claim_one
+from support.builders import dead, done
+from support.until import until
+
+
+def test_a_task_is_enqueued_waits_runs_and_gives_its_result(stem: Shell, durable_store: Store) -> None:
+    id = stem.out("enqueue", "mail.send", "--arg", "to=ada", "--arg", "copies=2", "--priority", "7", "--meta", "by=me")
+    assert id in stem.out("queue", "peek", "default")
+    assert stem.json("queue", "list") == {
+        "queues": [{"queue": "default", "ready": 1, "delayed": 0, "running": 0, "dead": 0}]
+    }
+    shown = stem.json("task", "show", id)
+    assert (shown["status"], shown["priority"], shown["meta"]) == ("queued", 7, {"by": "me"})
+    assert "is still queued" in stem.refusal("task", "result", id, code=70)
+
+    delivery = claim_one(durable_store)
+    assert delivery.envelope.arguments() == {"to": "ada", "copies": 2}
+    durable_store.broker.settle([done(delivery, {"sent": 2})], worker=WORKER)
+
+    assert stem.out("task", "result", id) == '{"sent":2}'
+    assert stem.json("task", "result", id) == {"id": id, "status": "succeeded", "result": {"sent": 2}, "error": None}
+    assert id in stem.out("task", "list", "--state", "succeeded", "--name", "mail.send", "--since", "1h")
+    assert stem.out("task", "list", "--state", "failed") == "No task matches."
+    assert stem.json("queue", "list") == {"queues": []}
+
+
+def test_enqueue_can_wait_for_the_result(stem: Shell, durable_store: Store) -> None:
+    with worker(durable_store, value=42):
+        id, result = stem.out("enqueue", "answer", "--wait", "8s").split("\n")
+    assert result == "42"
+    with worker(durable_store, value=None):
+        waited = stem.json("enqueue", "answer", "--wait", "8s")
+    assert waited == {"id": waited["id"], "status": "succeeded", "result": None, "error": None}
+    assert waited["id"] != id
+
+
+def test_waiting_for_a_task_that_fails_says_its_error_and_exits_70(stem: Shell, durable_store: Store) -> None:
+    id = stem.out("enqueue", "answer")
+    with worker(durable_store, fails=True):
+        assert stem.refusal("task", "result", id, "--wait", "8", code=70) == f"Task {id} failed with ValueError: boom"
+
+
+def test_waiting_ends_on_time(stem: Shell) -> None:
+    done = stem.run("enqueue", "answer", "--wait", "0.2")
+    assert done.returncode == 70
+    assert done.stdout.rstrip("\n") in done.stderr and "still queued" in done.stderr
+
+
+def test_options_reach_the_task(stem: Shell, durable_store: Store) -> None:
+    (stem.directory / "args.json").write_text('{"n": [1, 2]}')
+    id = stem.out(
+        "enqueue", "demo.add", "--args", "@args.json", "--queue", "q1", "--header", "trace=abc", "--max-retries", "0",
+        "--expires", "1h", "--id", "order-17", "--not-before", "2020-01-01T00:00:00+02:00",
+    )  # fmt: skip
+    assert id == "order-17"
+    envelope = claim_one(durable_store, "q1").envelope
+    assert envelope.arguments() == {"n": [1, 2]}
+    assert envelope.headers["trace"] == "abc"
+    assert envelope.max_retries == 0
+    assert envelope.not_before is not None and envelope.not_before.isoformat() == "2019-12-31T22:00:00+00:00"
+
+
+def test_the_same_id_or_unique_key_twice_is_one_task(stem: Shell) -> None:
+    assert [stem.out("enqueue", "a", "--id", "mine") for _ in range(2)] == ["mine", "mine"]
+    first, second = (stem.out("enqueue", "b", "--arg", "n=1", "--unique", "until_done") for _ in range(2))
+    assert first == second
+    assert stem.json("queue", "list")["queues"][0]["ready"] == 2
+
+
+def test_a_delayed_task_is_counted_and_shown_as_such(stem: Shell) -> None:
+    stem.out("enqueue", "later", "--delay", "2h")
+    (queue,) = stem.json("queue", "list")["queues"]
+    assert (queue["ready"], queue["delayed"]) == (0, 1)
+
+
+def test_purge_cancels_what_waits(stem: Shell) -> None:
+    id = stem.out("enqueue", "demo.add", "--queue", "bulk")
+    assert "add --yes" in stem.refusal("queue", "purge", "bulk", code=64)
+    assert stem.out("queue", "purge", "bulk", "--yes") == "Cancelled 1 in bulk."
+    assert stem.json("queue", "purge", "bulk", "--yes") == {"queue": "bulk", "purged": 0}
+    assert "was cancelled" in stem.refusal("task", "result", id, code=70)
+
+
+def test_pages_follow_each_other_by_the_printed_command(stem: Shell) -> None:
+    ids = [stem.out("enqueue", "demo.add", "--id", f"task-{n}") for n in range(3)]
+    first = stem.out("task", "list", "--limit", "2", "--since", "1h", "--name", "demo.add")
+    second = stem.paste(first.splitlines()[-1])
+    assert second.returncode == 0, second
+    seen = [line.split()[0] for line in (first + "\n" + second.stdout).splitlines() if line.startswith("task-")]
+    assert seen == ids[::-1]
+
+
+@contextmanager
+def worker(store: Store, *, value: object = None, fails: bool = False) -> Iterator[None]:
+    """Something that claims one task and ends it."""
+
+    def work() -> None:
+        (delivery,) = until(lambda: claim(store, limit=1))
+        ending = dead(delivery) if fails else done(delivery, value)
+        assert store.broker.settle([ending], worker=WORKER) == []
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield
+    thread.join()
