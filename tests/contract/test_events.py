@@ -1,0 +1,167 @@
+"""The log of everything that happened: in order, once each, resumable."""
+
+import time
+
+from conftest import OpenStore
+from stem.contracts.store import Store
+from stem.core.delivery import DeadFilter, Report
+from stem.core.lifecycle import EventKind
+from support.arrows import walk
+from support.asking import WORKER, all_events, bury, claim, claim_one, events_of, expire, push_and_claim, record, state
+from support.beside import Errand, barrier, in_thread, is_waiting, timed
+from support.builders import BOOM, a_push, cancelled, dead, done, pushes, requeue, retry
+from support.errands import push_many
+
+
+def test_a_fresh_log_is_empty(store: Store) -> None:
+    assert store.events.head() is None
+    assert store.events.read(None, limit=10) == []
+    assert not store.events.wait(None, timeout_seconds=0)
+
+
+def test_each_change_is_one_event_with_who_and_which_attempt(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a", name="demo.mul", queue="maths"))
+    store.broker.start([delivery.lease], worker="w1")
+    store.broker.settle([retry(delivery, 0.0)], worker="w2")
+    again = claim_one(store, "maths")
+    store.broker.report([Report(again.lease)], worker="w3")
+    store.broker.settle([done(again)], worker="w3")
+    told = [(str(e.kind), e.attempt, e.worker) for e in all_events(store)]
+    assert told == [
+        ("enqueued", 0, None),
+        ("started", 0, "w1"),
+        ("retried", 0, "w2"),
+        ("started", 1, "w3"),
+        ("heartbeat", 1, "w3"),
+        ("succeeded", 1, "w3"),
+    ]
+    assert {(e.task_id, e.name, e.queue) for e in all_events(store)} == {("a", "demo.mul", "maths")}
+    retried = all_events(store)[2]
+    error = {"type": BOOM.type, "message": BOOM.message, "retryable": True}
+    assert retried.data == {"delaySeconds": 0.0, "error": error}
+
+
+def test_endings_carry_when_the_task_was_enqueued_and_started(store: Store) -> None:
+    store.broker.push(pushes("a", "b", "c", "d"))
+    deliveries = claim(store)
+    store.broker.start([deliveries[0].lease], worker=WORKER)
+    a, b, c, d = deliveries
+    store.broker.settle([done(a), dead(b, ran=0.4), cancelled(c, ran=0.4), retry(d, 3600, ran=0.4)], worker=WORKER)
+    endings = [e for e in all_events(store) if e.kind not in (EventKind.ENQUEUED, EventKind.STARTED)]
+    assert [str(e.kind) for e in endings] == ["succeeded", "failed", "dead-lettered", "revoked", "retried"]
+    for event in endings:
+        began = next(e for e in events_of(store, event.task_id) if e.kind is EventKind.STARTED)
+        assert event.started_at == began.at
+        assert event.enqueued_at == record(store, event.task_id).enqueued_at
+        assert event.started_at is not None and event.started_at <= event.at
+    assert record(store, "a").finished_at == endings[0].at
+    ran = endings[1].at - (endings[1].started_at or endings[1].at)
+    assert abs(ran.total_seconds() - 0.4) < 0.01
+
+
+def test_every_kind_of_event_is_logged_by_the_change_it_tells_of(store: Store) -> None:
+    store.broker.push([a_push("a"), a_push("gone", expires=0), a_push("purged", delay=3600)])
+    a = claim_one(store)
+    assert claim(store) == []
+    store.broker.purge("default")
+    store.broker.settle([requeue(a, throttled=True)], worker=WORKER)
+    a = claim_one(store)
+    store.broker.report([Report(a.lease, {"p": 1}), Report(a.lease)], worker=WORKER)
+    store.broker.settle([requeue(a)], worker=WORKER)
+    store.broker.settle([retry(claim_one(store))], worker=WORKER)
+    expire(store, claim_one(store, lease=0.02))
+    store.broker.settle([dead(claim_one(store))], worker=WORKER)
+    store.deadletters.replay(DeadFilter())
+    store.broker.settle([done(claim_one(store))], worker=WORKER)
+    events = all_events(store)
+    assert {event.kind for event in events} == set(EventKind)
+    assert walk(events_of(store, "a")) == "succeeded"
+    assert [str(e.kind) for e in events_of(store, "gone")] == ["enqueued", "expired"]
+    assert [(str(e.kind), e.data) for e in events_of(store, "purged")][1] == ("revoked", {"reason": "purged"})
+    for id in ("a", "gone", "purged"):
+        assert walk(events_of(store, id)) == state(store, id)
+
+
+def test_a_replayed_task_starts_anew_in_the_log(store: Store) -> None:
+    bury(store, "a")
+    store.deadletters.replay(DeadFilter())
+    replayed = events_of(store, "a")[-1]
+    assert (replayed.kind, replayed.attempt, replayed.worker) == (EventKind.REPLAYED, 0, None)
+    assert replayed.started_at is None
+
+
+def test_a_reader_resumes_without_gap_or_repeat(store: Store) -> None:
+    store.broker.push([a_push(f"n{n}") for n in range(10)])
+    whole = store.events.read(None, limit=100)
+    assert [e.task_id for e in whole] == [f"n{n}" for n in range(10)]
+    assert all_events(store, step=3) == whole
+    for n, event in enumerate(whole):
+        assert store.events.read(event.offset, limit=100) == whole[n + 1 :]
+    head = store.events.head()
+    assert head == whole[-1].offset
+    assert store.events.read(head, limit=10) == []
+    store.broker.push(pushes("later"))
+    assert [e.task_id for e in store.events.read(head, limit=10)] == ["later"]
+
+
+def test_two_readers_do_not_disturb_each_other(store: Store, open_store: OpenStore) -> None:
+    store.broker.push(pushes("a", "b"))
+    assert all_events(store) == all_events(open_store()) == all_events(store)
+
+
+def test_wait_wakes_for_a_new_event_and_ends_on_time(store: Store, open_store: OpenStore) -> None:
+    store.broker.push(pushes("a"))
+    assert store.events.wait(None, timeout_seconds=20)
+    head = store.events.head()
+    began = time.monotonic()
+    assert not store.events.wait(head, timeout_seconds=0.2)
+    assert 0.19 <= time.monotonic() - began < 0.7
+    other = open_store()
+    waiter = in_thread(lambda: timed(lambda: store.events.wait(head, timeout_seconds=20)))
+    assert is_waiting(waiter, seconds=0.1)
+    sent = time.monotonic()
+    other.broker.push(pushes("b"))
+    found, at = waiter.result(20)
+    assert found and at - sent < 1.0
+
+
+def test_a_follower_sees_each_event_once_while_threads_write(store: Store, open_store: OpenStore) -> None:
+    writers = [open_store() for _ in range(3)]
+
+    def write(n: int, each: Store) -> None:
+        for step in range(40):
+            each.broker.push(pushes(f"{n}-{step}-a", f"{n}-{step}-b"))
+
+    running = [in_thread(lambda n=n, each=each: write(n, each)) for n, each in enumerate(writers)]
+    seen, after = [], None
+    while len(seen) < 240:
+        assert store.events.wait(after, timeout_seconds=20), f"stuck after {len(seen)} events"
+        for event in store.events.read(after, limit=17):
+            seen.append(event)
+            after = event.offset
+    for writer in running:
+        writer.result(20)
+    assert store.events.read(after, limit=10) == []
+    assert len({event.task_id for event in seen}) == 240
+    assert seen == all_events(store)
+    for n in range(3):
+        own = [event.task_id for event in seen if event.task_id.startswith(f"{n}-")]
+        assert own == [f"{n}-{step}-{x}" for step in range(40) for x in "ab"]
+
+
+def test_a_follower_sees_each_event_once_while_processes_write(
+    durable_store: Store, durable_url: str, namespace: str
+) -> None:
+    gate = barrier(4)
+    writers = [Errand(push_many, durable_url, namespace, f"w{n}", 50, gate) for n in range(3)]
+    gate.wait(60)
+    seen, after = [], None
+    while len(seen) < 150:
+        assert durable_store.events.wait(after, timeout_seconds=20), f"stuck after {len(seen)} events"
+        for event in durable_store.events.read(after, limit=7):
+            seen.append(event.task_id)
+            after = event.offset
+    for writer in writers:
+        writer.result()
+    assert durable_store.events.read(after, limit=10) == []
+    assert sorted(seen) == sorted(f"w{n}-{k}" for n in range(3) for k in range(50))

@@ -1,0 +1,108 @@
+"""The past is kept as long as the settings say, and prune drops exactly what has outlived them."""
+
+from conftest import OpenStore
+from stem.contracts.store import Store
+from stem.core.config import Retention
+from stem.core.delivery import DeadFilter
+from stem.core.envelope import Unique
+from stem.core.record import TaskFilter
+from support.asking import WORKER, all_events, bury, claim, claim_one, dead_ids, ids, push_and_claim, record
+from support.builders import a_push, done, pushes
+from support.until import until
+
+
+def prune_all(store: Store) -> None:
+    while store.upkeep.prune():
+        pass
+
+
+def test_results_are_kept_for_their_time_and_no_longer(open_store: OpenStore) -> None:
+    store = open_store(retention=Retention(results_seconds=0.4))
+    store.broker.push(pushes("ended", "running", "waiting"))
+    ended, _ = claim(store, limit=2)
+    store.broker.settle([done(ended, 1)], worker=WORKER)
+    store.broker.push([a_push("delayed", delay=3600)])
+    assert record(store, "ended").result() == 1
+    finished = store.upkeep.now()
+
+    def is_gone() -> bool:
+        prune_all(store)
+        return not store.results.get(["ended"])
+
+    until(is_gone)
+    assert store.upkeep.now() >= finished + 0.35
+    assert ids(store.results.page(TaskFilter(), limit=10).items) == ["delayed", "waiting", "running"]
+    assert store.results.wait(["ended"], timeout_seconds=0) == {}
+    assert store.broker.push(pushes("ended"))[0].created, "a forgotten id may be used again"
+
+
+def test_a_dead_letter_keeps_its_record(open_store: OpenStore) -> None:
+    store = open_store(retention=Retention(results_seconds=0.1))
+    bury(store, "letter", "dropped")
+    assert store.deadletters.purge(DeadFilter(ids=("dropped",))) == 1
+
+    def is_gone() -> bool:
+        prune_all(store)
+        return not store.results.get(["dropped"])
+
+    until(is_gone)
+    assert dead_ids(store) == ["letter"]
+    assert record(store, "letter").state == "failed"
+    assert store.deadletters.replay(DeadFilter()) == ["letter"]
+    store.broker.settle([done(claim_one(store), "at last")], worker=WORKER)
+    assert record(store, "letter").result() == "at last"
+
+
+def test_the_log_is_bounded_by_count(open_store: OpenStore) -> None:
+    store = open_store(retention=Retention(events_count=20))
+    store.broker.push([a_push(f"n{n}") for n in range(50)])
+    (first,) = store.events.read(None, limit=1)
+    prune_all(store)
+    kept = [event.task_id for event in all_events(store)]
+    assert kept == [f"n{n}" for n in range(30, 50)]
+    assert [event.task_id for event in store.events.read(first.offset, limit=3)] == ["n30", "n31", "n32"]
+    store.broker.push(pushes("new"))
+    assert all_events(store)[-1].task_id == "new"
+
+
+def test_the_log_is_bounded_by_age(open_store: OpenStore) -> None:
+    store = open_store(retention=Retention(events_seconds=0.3))
+    store.broker.push(pushes("a", "b"))
+    head = store.events.head()
+    sent = store.upkeep.now()
+
+    def is_empty() -> bool:
+        prune_all(store)
+        return all_events(store) == []
+
+    until(is_empty)
+    assert store.upkeep.now() >= sent + 0.25
+    store.broker.push(pushes("c"))
+    assert [event.task_id for event in store.events.read(head, limit=10)] == ["c"]
+    assert [event.task_id for event in store.events.read(None, limit=10)] == ["c"]
+
+
+def test_prune_counts_what_went_and_ends_at_zero(store: Store) -> None:
+    store.broker.settle([done(push_and_claim(store))], worker=WORKER)
+    assert store.upkeep.prune() == 0
+    store.locks.acquire("l", owner="me", ttl_seconds=0.01)
+    store.mail.send("box", b"x", ttl_seconds=0.01)
+    store.mail.publish("news", b"x", ttl_seconds=0.01)
+    store.broker.push([a_push(unique=Unique("k", 0.01))])
+    now = store.upkeep.now()
+    until(lambda: store.upkeep.now() > now + 0.05)
+    prune_all(store)
+    assert store.upkeep.prune() == 0
+    assert store.locks.owner("l") is None
+    assert store.mail.receive("box", timeout_seconds=0) == []
+
+
+def test_pruning_leaves_what_is_alive(store: Store) -> None:
+    store.broker.push([a_push("a", unique="k"), a_push("b", delay=3600)])
+    store.locks.acquire("l", owner="me", ttl_seconds=60)
+    store.mail.send("box", b"x", ttl_seconds=60)
+    prune_all(store)
+    assert store.broker.push([a_push("c", unique="k")])[0].id == "a"
+    assert store.locks.owner("l") == "me"
+    assert store.mail.receive("box", timeout_seconds=0) == [b"x"]
+    assert ids(claim(store)) == ["a"]

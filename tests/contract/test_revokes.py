@@ -1,0 +1,107 @@
+"""Durable, versioned "do not run" marks."""
+
+from conftest import OpenStore
+from stem.contracts.store import Store
+from stem.core.revoke import RevokeRequest
+from support.beside import Errand, barrier, together
+from support.errands import revoke_many
+from support.until import until
+
+
+def test_a_mark_is_read_back_whole(store: Store) -> None:
+    assert store.revokes.version() == 0
+    request = RevokeRequest(
+        task_id="a", reason="ü", requester="ops", terminate=True, signal="SIGTERM", expires_seconds=60
+    )
+    (mark,) = store.revokes.put([request])
+    assert (mark.task_id, mark.reason, mark.requester, mark.terminate, mark.signal) == (
+        "a",
+        "ü",
+        "ops",
+        True,
+        "SIGTERM",
+    )
+    assert mark.expires_at is not None
+    assert abs((mark.expires_at - mark.created_at).total_seconds() - 60) < 0.01
+    assert store.revokes.get(["a", "nobody"]) == {"a": mark}
+    assert store.revokes.get([]) == {}
+    assert store.revokes.version() == mark.version > 0
+
+
+def test_versions_grow_and_a_follower_misses_none(store: Store, open_store: OpenStore) -> None:
+    first = store.revokes.put([RevokeRequest(task_id=id) for id in "abc"])
+    second = open_store().revokes.put([RevokeRequest(task_id="d")])
+    versions = [mark.version for mark in [*first, *second]]
+    assert versions == sorted(set(versions))
+    assert [mark.task_id for mark in store.revokes.since(0, limit=10)] == list("abcd")
+    assert [mark.task_id for mark in store.revokes.since(0, limit=2)] == list("ab")
+    assert [mark.task_id for mark in store.revokes.since(versions[1], limit=10)] == list("cd")
+    assert store.revokes.since(versions[-1], limit=10) == []
+
+
+def test_a_second_mark_replaces_the_first_with_a_new_version(store: Store) -> None:
+    store.revokes.put([RevokeRequest(task_id="a", reason="one"), RevokeRequest(task_id="b")])
+    (again,) = store.revokes.put([RevokeRequest(task_id="a", reason="two")])
+    assert store.revokes.get(["a"]) == {"a": again}
+    assert [(mark.task_id, mark.reason) for mark in store.revokes.since(0, limit=10)] == [("b", ""), ("a", "two")]
+    twice = store.revokes.put([RevokeRequest(task_id="c", reason="x"), RevokeRequest(task_id="c", reason="y")])
+    assert [mark.version for mark in twice] == [again.version + 1, again.version + 2]
+    assert store.revokes.get(["c"])["c"].reason == "y"
+
+
+def test_an_expired_mark_is_gone_and_prune_is_exact(store: Store) -> None:
+    store.revokes.put(
+        [
+            RevokeRequest(task_id="short", expires_seconds=0.1),
+            RevokeRequest(task_id="long", expires_seconds=60),
+            RevokeRequest(task_id="forever"),
+            RevokeRequest(task_id="short-too", expires_seconds=0.1),
+        ]
+    )
+    highest = store.revokes.version()
+    until(lambda: store.revokes.get(["short", "short-too"]) == {})
+    assert [mark.task_id for mark in store.revokes.since(0, limit=10)] == ["long", "forever"]
+    assert store.revokes.prune() == 2
+    assert store.revokes.prune() == 0
+    assert store.revokes.get(["long", "forever"]).keys() == {"long", "forever"}
+    assert store.revokes.version() == highest
+    (next_mark,) = store.revokes.put([RevokeRequest(task_id="next")])
+    assert next_mark.version > highest
+
+
+def test_a_mark_replaced_before_it_expired_lives_by_the_new_one(store: Store) -> None:
+    store.revokes.put([RevokeRequest(task_id="a", expires_seconds=0.05)])
+    (mark,) = store.revokes.put([RevokeRequest(task_id="a")])
+    until(lambda: store.upkeep.now() > mark.created_at.timestamp() + 0.1)
+    assert store.revokes.prune() == 0
+    assert store.revokes.get(["a"]) == {"a": mark}
+
+
+def test_no_two_writers_get_one_version(store: Store, open_store: OpenStore) -> None:
+    stores = [open_store() for _ in range(4)]
+    answers = together(
+        [
+            lambda n=n, each=each: [each.revokes.put([RevokeRequest(task_id=f"{n}-{k}")])[0].version for k in range(20)]
+            for n, each in enumerate(stores)
+        ]
+    )
+    given = [version for answer in answers for version in answer]
+    assert len(set(given)) == 80
+    assert all(answer == sorted(answer) for answer in answers)
+    assert [mark.version for mark in store.revokes.since(0, limit=100)] == sorted(given)
+    assert store.revokes.version() == max(given)
+
+
+def test_a_follower_misses_nothing_that_processes_write(durable_store: Store, durable_url: str, namespace: str) -> None:
+    gate = barrier(4)
+    writers = [Errand(revoke_many, durable_url, namespace, f"w{n}", 30, gate) for n in range(3)]
+    gate.wait(60)
+    seen: list[int] = []
+
+    def follow() -> bool:
+        seen.extend(mark.version for mark in durable_store.revokes.since(seen[-1] if seen else 0, limit=5))
+        return len(seen) == 90
+
+    until(follow, seconds=30)
+    given = [version for writer in writers for version in writer.result()]
+    assert seen == sorted(given)
