@@ -1,0 +1,40 @@
+"""What a sqlite:// URL says: which file, and how hard to push its writes to the disk."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from stem.core.config import masked
+from stem.core.errors import ConfigError
+
+SYNCHRONOUS = ("normal", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    path: Path  # absolute, so that a later chdir changes nothing
+    synchronous: str
+
+
+def address(url: str) -> Address:
+    parts = urlsplit(url)
+    name = unquote(parts.path[1:])
+    if parts.netloc:
+        raise ConfigError(
+            f"{masked(url)!r} names a host, and SQLite is a file; use sqlite:///relative.db or sqlite:////absolute/path.db."
+        )
+    if not name or parts.fragment or "\x00" in name:
+        raise ConfigError(f"{url!r} names no file; use sqlite:///relative.db or sqlite:////absolute/path.db.")
+    if name == ":memory:":
+        raise ConfigError(
+            "SQLite in memory cannot be shared; use memory:// for tests or sqlite:///stem.db to keep tasks."
+        )
+    return Address(Path(name).absolute(), _synchronous(url, parts.query))
+
+
+def _synchronous(url: str, query: str) -> str:
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    value = options.pop("synchronous", "full").lower()
+    if options or value not in SYNCHRONOUS:
+        raise ConfigError(f"{url!r} has an option that is not known; the only one is ?synchronous=full or =normal.")
+    return value

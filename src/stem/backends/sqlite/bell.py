@@ -1,0 +1,106 @@
+"""The doorbell beside the file: whoever waits hangs a socket there, whoever has changed something rings it."""
+
+import os
+import select
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+_LONGEST_ADDRESS = 100  # bytes; the system's limit is 108, or 104
+_FULL = 8  # unread rings after which more may have been lost
+_YOUNG_SECONDS = 2.0
+_numbers = count(1)
+
+
+class Bell:
+    """Rings carry topics, so that a sleeper can sleep on. A ring may get lost: sleepers look for themselves now and then."""
+
+    def __init__(self, database: Path) -> None:
+        self._folder = Path(f"{database}-bell")
+        self._handle: int | None = None
+
+    def ring(self, topics: Iterable[str]) -> None:
+        """Wake those who wait. Never blocks, never fails: the change is already stored."""
+        try:
+            names = os.listdir(self._folder)
+        except OSError:
+            return
+        if not names:
+            return
+        message = "\n".join(topics).encode()[:4096]
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ringer:
+            ringer.setblocking(False)
+            for name in names:
+                self._ring_one(ringer, name, message)
+
+    @contextmanager
+    def listening(self) -> Iterator["Listener"]:
+        """Hung before the first look, so that nothing can happen unheard between look and sleep."""
+        name = f"{os.getpid()}-{next(_numbers)}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+            ear.setblocking(False)
+            try:
+                self._folder.mkdir(exist_ok=True)
+                ear.bind(self._address(name))
+            except OSError:
+                yield Listener(None)  # no place for a bell: looking now and then has to do
+                return
+            try:
+                yield Listener(ear)
+            finally:
+                with suppress(OSError):
+                    (self._folder / name).unlink()
+
+    def close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _ring_one(self, ringer: socket.socket, name: str, message: bytes) -> None:
+        try:
+            ringer.sendto(message, self._address(name))
+        except ConnectionRefusedError:
+            # Its owner was killed. One that was hung this moment may not answer yet.
+            with suppress(OSError):
+                if time.time() - (self._folder / name).lstat().st_mtime > _YOUNG_SECONDS:
+                    (self._folder / name).unlink()
+        except OSError:
+            return  # full: it has been rung; gone: nobody waits
+
+    def _address(self, name: str) -> str:
+        """A path short enough for a socket: a deep folder is reached through a handle on it."""
+        path = str(self._folder / name)
+        if len(os.fsencode(path)) <= _LONGEST_ADDRESS:
+            return path
+        if self._handle is None:
+            self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return f"/proc/self/fd/{self._handle}/{name}"
+
+
+class Listener:
+    def __init__(self, ear: socket.socket | None) -> None:
+        self._ear = ear
+
+    def sleep(self, seconds: float, topics: frozenset[str]) -> None:
+        """Until rung for one of the topics, or the time is up."""
+        if self._ear is None:
+            time.sleep(min(seconds, 0.02))
+            return
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            readable, _, _ = select.select([self._ear], [], [], left)
+            if readable and self._heard(self._ear, topics):
+                return
+
+    def _heard(self, ear: socket.socket, topics: frozenset[str]) -> bool:
+        rings = 0
+        found = False
+        with suppress(BlockingIOError):
+            while True:
+                message = ear.recv(4096)
+                rings += 1
+                found = found or not topics.isdisjoint(message.decode(errors="replace").split("\n"))
+        return found or rings >= _FULL

@@ -1,0 +1,112 @@
+"""Push, claim, keep and end tasks in an SQLite file."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from stem.backends.sqlite import claiming, counting, settling
+from stem.backends.sqlite.draft import Draft
+from stem.backends.sqlite.joined import joined
+from stem.backends.sqlite.pruning import Pruner
+from stem.backends.sqlite.pushing import Pushing
+from stem.backends.sqlite.refusals import translated
+from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.task import Task, held
+from stem.contracts.broker import Broker
+from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
+from stem.core.envelope import Push, Receipt
+from stem.core.settle import MAX_DEATHS
+
+
+class SqliteBroker(Broker):
+    def __init__(self, space: Space, pruner: Pruner) -> None:
+        self._space = space
+        self._pruner = pruner
+
+    def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
+        if not pushes:
+            return []
+        if connection is not None:
+            with translated(self._space.file.path), joined(connection, self._space.file.path) as cursor:
+                return self._push(cursor, pushes)[0]  # no ring: the commit is the caller's, and sleepers look for it
+        with self._space.file.writing() as own:
+            receipts, draft = self._push(own.cursor(), pushes)
+        self._space.ring(draft.topics)
+        self._pruner.prune_now_and_then()
+        return receipts
+
+    def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
+        return claiming.claim(self._space, list(dict.fromkeys(queues)), limit, lease_seconds)
+
+    def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
+        return claiming.wait(self._space, queues, timeout_seconds)
+
+    def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
+        def start(draft: Draft, task: Task, _: int) -> None:
+            if task.state != "running":
+                draft.start(task, worker, draft.now)
+
+        return self._with_held(leases, start)
+
+    def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
+        def report(draft: Draft, task: Task, index: int) -> None:
+            if task.state != "running":
+                draft.start(task, worker, draft.now)
+            task.heartbeat_at = task.updated_at = draft.now
+            progress = reports[index].progress
+            if progress is None:
+                draft.tell("heartbeat", task, draft.now)
+            else:
+                task.merge_meta({"progress": progress})
+                draft.tell("progress", task, draft.now, progress)
+            draft.change(task)
+
+        return self._with_held([each.lease for each in reports], report)
+
+    def renew(self, leases: Sequence[Lease], *, lease_seconds: float) -> list[Lease]:
+        def renew(draft: Draft, task: Task, _: int) -> None:
+            length = max(lease_seconds, task.visibility_timeout or 0.0)
+            draft.add["lease_renew"]((draft.now + length, task.seq))
+
+        return self._with_held(leases, renew)
+
+    def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
+        refused = settling.settle(self._space, endings, worker)
+        self._pruner.prune_now_and_then()
+        return refused
+
+    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
+        return settling.reclaim(self._space, limit, max_deaths)
+
+    def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
+        return counting.depth(self._space, queues)
+
+    def peek(self, queue: str, *, limit: int) -> list[Peeked]:
+        return counting.peek(self._space, queue, limit)
+
+    def purge(self, queue: str) -> int:
+        return counting.purge(self._space, queue)
+
+    def _push(self, cursor: sqlite3.Cursor, pushes: Sequence[Push]) -> tuple[list[Receipt], Draft]:
+        draft = Draft(self._space, self._space.now())
+        pushing = Pushing(self._space, draft, cursor, pushes)
+        receipts = [pushing.push(push) for push in pushes]
+        draft.write(cursor)
+        return receipts, draft
+
+    def _with_held(self, leases: Sequence[Lease], act: Callable[[Draft, Task, int], None]) -> list[Lease]:
+        """Do it for each lease that is good, in order, in one transaction; returns the others."""
+        if not leases:
+            return []
+        refused = []
+        with self._space.file.writing() as connection:
+            draft = Draft(self._space, self._space.now())
+            tasks = held(connection, self._space.ns, leases)
+            for index, lease in enumerate(leases):
+                task = tasks.get(lease.id)
+                if task is None or task.fence != lease.fence:
+                    refused.append(lease)
+                else:
+                    act(draft, task, index)
+            draft.write(connection)
+        self._space.ring(draft.topics)
+        return refused

@@ -1,0 +1,62 @@
+"""Count, show and cancel what waits."""
+
+from collections.abc import Sequence
+
+from stem.backends.sqlite.draft import Draft
+from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.task import by_seq
+from stem.core.delivery import Depth, Peeked
+from stem.core.record import TaskError, moment
+
+_PURGED_AT_ONCE = 1000
+
+
+def depth(space: Space, queues: Sequence[str] | None) -> dict[str, Depth]:
+    now = space.now()
+    with space.file.reading() as connection:
+        if queues is None:
+            names = [name for (name,) in connection.execute(SQL["depth_queues"], (space.ns, space.first, space.last))]
+        else:
+            names = list(queues)
+        return {
+            name: Depth(*connection.execute(SQL["depth_of"], (space.ns, name, now, space.first, space.last)).fetchone())
+            for name in names
+        }
+
+
+def peek(space: Space, queue: str, limit: int) -> list[Peeked]:
+    with space.file.reading() as connection:
+        rows = connection.execute(SQL["waiting_peek"], (space.ns, queue, space.now(), max(limit, 0))).fetchall()
+    return [
+        Peeked(id, name, queue, priority, attempt, moment(due_at), body)
+        for id, name, queue, priority, attempt, due_at, body in rows
+    ]
+
+
+def purge(space: Space, queue: str) -> int:
+    """In steps, so that others can write in between; what has been claimed meanwhile stays."""
+    with space.file.reading() as connection:
+        waiting = connection.execute(SQL["waiting_all"], (space.ns, queue)).fetchall()
+    return sum(
+        _purge_step(space, queue, dict(waiting[start : start + _PURGED_AT_ONCE]))
+        for start in range(0, len(waiting), _PURGED_AT_ONCE)
+    )
+
+
+def _purge_step(space: Space, queue: str, due_at: dict[int, float]) -> int:
+    purged = 0
+    with space.file.writing() as connection:
+        draft = Draft(space, space.now())
+        for task in by_seq(connection, list(due_at)):
+            places = (
+                ("ready_delete", (space.ns, queue, task.rank, task.seq)),
+                ("delayed_delete", (space.ns, queue, due_at[task.seq], task.seq)),
+            )
+            if any(connection.execute(SQL[name], place).rowcount for name, place in places):
+                draft.end(task, "cancelled", TaskError("Cancelled", "purged"))
+                draft.tell("revoked", task, draft.now, {"reason": "purged"})
+                purged += 1
+        draft.write(connection)
+    space.ring(draft.topics)
+    return purged

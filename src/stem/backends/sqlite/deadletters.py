@@ -1,0 +1,78 @@
+"""Dead letters in an SQLite file."""
+
+from typing import Any
+
+import msgspec
+
+from stem.backends.sqlite.draft import Draft
+from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.task import by_seq, from_json
+from stem.contracts.deadletters import DeadLetters
+from stem.core.delivery import DeadFilter, DeadLetter
+from stem.core.record import Page, TaskError, moment
+
+
+class SqliteDeadLetters(DeadLetters):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def get(self, task_id: str) -> DeadLetter | None:
+        with self._space.file.reading() as connection:
+            row = connection.execute(SQL["dead_get"], (self._space.ns, task_id)).fetchone()
+        return _letter(row) if row else None
+
+    def page(self, where: DeadFilter, *, limit: int, cursor: str | None = None) -> Page[DeadLetter]:
+        parameters = self._parameters(where, limit + 1, cursor)
+        with self._space.file.reading() as connection:
+            rows = connection.execute(SQL["dead_page"], parameters).fetchall()
+        more = len(rows) > limit
+        last = str(rows[limit - 1][0] - self._space.first) if more else None
+        return Page([_letter(row) for row in rows[:limit]], last)
+
+    def replay(
+        self, where: DeadFilter, *, limit: int = 1000, delay_seconds: float = 0.0, dry_run: bool = False
+    ) -> list[str]:
+        parameters = self._parameters(where, limit)
+        if dry_run:
+            with self._space.file.reading() as connection:
+                return [id for _, id in connection.execute(SQL["dead_chosen"], parameters)]
+        with self._space.file.writing() as connection:
+            chosen = connection.execute(SQL["dead_chosen"], parameters).fetchall()
+            draft = Draft(self._space, self._space.now())
+            for task in by_seq(connection, [seq for seq, _ in chosen]):
+                draft.add["dead_delete"]((task.seq,))
+                task.attempt = task.deaths = 0
+                task.error = task.finished_at = task.expires_at = task.heartbeat_at = None
+                draft.wait_again(task, draft.now + delay_seconds)
+                draft.tell("replayed", task, draft.now)
+            draft.write(connection)
+        self._space.ring(draft.topics)
+        return [id for _, id in chosen]
+
+    def purge(self, where: DeadFilter, *, limit: int = 1000) -> int:
+        with self._space.file.writing() as connection:
+            chosen = connection.execute(SQL["dead_chosen"], self._parameters(where, limit)).fetchall()
+            seqs = [(seq,) for seq, _ in chosen]
+            connection.executemany(SQL["dead_delete"], seqs)
+            connection.executemany(SQL["dead_drop"], seqs)
+        return len(chosen)
+
+    def _parameters(self, where: DeadFilter, limit: int, cursor: str | None = None) -> dict[str, Any]:
+        return {
+            "first": self._space.first,
+            "last": self._space.last if cursor is None else self._space.first + int(cursor) - 1,
+            "ids": None if where.ids is None else msgspec.json.encode(where.ids).decode(),
+            "queue": where.queue,
+            "name": where.name,
+            "reason": where.reason,
+            "since": None if where.since is None else where.since.timestamp(),
+            "until": None if where.until is None else where.until.timestamp(),
+            "limit": limit,
+        }
+
+
+def _letter(row: tuple[Any, ...]) -> DeadLetter:
+    _, id, name, queue, attempt, reason, error, meta, dead_at, body = row
+    known = None if error is None else msgspec.json.decode(error, type=TaskError)
+    return DeadLetter(id, name, queue, attempt, reason, known, from_json(meta), moment(dead_at), body)

@@ -1,0 +1,126 @@
+"""All that one transaction will change, gathered first and then written with one statement a table."""
+
+import sqlite3
+from typing import Any
+
+import msgspec
+
+from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.task import Task, json_or_none
+from stem.core.event import event_data, event_kinds
+from stem.core.lifecycle import waiting_state
+from stem.core.outcome import Dead
+from stem.core.record import TaskError
+
+Row = tuple[Any, ...]
+_IN_ORDER = (
+    "ready_take", "ready_delete", "delayed_delete", "lease_delete", "dead_delete", "unique_free",
+    "task_insert", "task_done", "task_change", "unique_put", "ready_insert", "delayed_insert", "lease_insert",
+    "lease_renew",
+)  # fmt: skip
+
+
+class Draft:
+    """Reads as the memory store does, writes in bulk. `topics` says whom to ring once it is committed."""
+
+    def __init__(self, space: Space, now: float) -> None:
+        self.now = now
+        self.topics: set[str] = set()
+        self._space = space
+        self._rows: dict[str, list[Row]] = {name: [] for name in _IN_ORDER}
+        self._changed: dict[int, tuple[Task, float | None, bool]] = {}
+        self._events: list[Row] = []
+        self._dead: list[Row] = []
+        self.add = {name: rows.append for name, rows in self._rows.items()}
+        self.add_event = self._events.append
+
+    def tell(self, kind: str, task: Task, at: float, data: dict[str, Any] | None = None) -> None:
+        self._events.append(
+            (
+                kind, at, task.id, task.name, task.queue, task.attempt, task.worker, task.enqueued_at, task.started_at,
+                msgspec.json.encode(data) if data else None,
+            )
+        )  # fmt: skip
+
+    def change(self, task: Task, *, ended_at: float | None = None, keeps_body: bool = True) -> None:
+        """Write the task as it will be when the draft is written; the last word on it counts."""
+        self._changed[task.seq] = (task, ended_at, keeps_body)
+
+    def start(self, task: Task, worker: str, at: float) -> None:
+        task.state, task.worker, task.started_at, task.updated_at = "running", worker, at, at
+        self.tell("started", task, at)
+        self.change(task)
+
+    def enter(self, task: Task, due_at: float) -> None:
+        """Put the task into its queue, at the place that its priority and age give it."""
+        if due_at <= self.now:
+            self.add["ready_insert"]((self._space.ns, task.queue, task.rank, task.seq, due_at))
+        else:
+            self.add["delayed_insert"]((self._space.ns, task.queue, due_at, task.seq))
+        self.topics.add(f"queue:{task.queue}")
+
+    def wait_again(self, task: Task, due_at: float) -> None:
+        self.add["lease_delete"]((task.seq,))
+        task.worker = task.started_at = None
+        task.state, task.updated_at = waiting_state(task.attempt).value, self.now
+        self.change(task)
+        self.enter(task, due_at)
+
+    def end(self, task: Task, state: str, error: TaskError | None) -> None:
+        self._close(task, state, error)
+        self.change(task, ended_at=self.now, keeps_body=False)
+
+    def succeed(self, task: Task, payload: bytes) -> None:
+        """The most frequent ending, with a statement of its own."""
+        self._changed.pop(task.seq, None)
+        self.add["lease_delete"]((task.seq,))
+        self._free_key(task)
+        self.add["task_done"]((task.fence, task.started_at, self.now, task.worker, task.meta, payload, task.seq))
+        self.topics.add("done")
+
+    def bury(self, task: Task, settlement: Dead) -> None:
+        """The envelope stays, so that the letter can be replayed."""
+        self._close(task, "failed", settlement.error)
+        self.change(task)
+        self._dead.append((task.seq, task.queue, task.name, settlement.reason, json_or_none(settlement.meta), self.now))
+        for kind in event_kinds(settlement):
+            self.tell(kind.value, task, self.now, event_data(settlement))
+
+    def write(self, connection: sqlite3.Connection | sqlite3.Cursor) -> None:
+        for task, ended_at, keeps_body in self._changed.values():
+            self.add["task_change"](_change_row(task, ended_at, keeps_body))
+        for name, rows in self._rows.items():
+            if rows:
+                connection.executemany(SQL[name], rows)
+        self._write_numbered(connection, "dead", "dead_insert", self._dead)
+        self._write_numbered(connection, "offset", "event_insert", self._events)
+        if self._events:
+            self.topics.add("events")
+
+    def _close(self, task: Task, state: str, error: TaskError | None) -> None:
+        self.add["lease_delete"]((task.seq,))
+        task.state, task.finished_at, task.updated_at = state, self.now, self.now
+        task.error = None if error is None else msgspec.json.encode(error)
+        self._free_key(task)
+        self.topics.add("done")
+
+    def _free_key(self, task: Task) -> None:
+        if task.unique_key is not None:
+            self.add["unique_free"]((self._space.ns, task.unique_key, task.id))
+            task.unique_key = None
+
+    def _write_numbered(
+        self, connection: sqlite3.Connection | sqlite3.Cursor, series: str, statement: str, rows: list[Row]
+    ) -> None:
+        if rows:
+            number = self._space.first + self._space.take_numbers(connection, series, len(rows))
+            connection.executemany(SQL[statement], [(number + i, *row) for i, row in enumerate(rows)])
+
+
+def _change_row(task: Task, ended_at: float | None, keeps_body: bool) -> Row:
+    return (
+        task.state, task.attempt, task.fence, task.deaths, task.updated_at, task.started_at, task.finished_at,
+        task.heartbeat_at, ended_at, task.expires_at, task.worker, task.unique_key, task.error, task.meta, keeps_body,
+        task.seq,
+    )  # fmt: skip

@@ -1,0 +1,151 @@
+"""One database file: its connections, and transactions with a deadline."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+from stem.backends.sqlite.address import Address
+from stem.backends.sqlite.refusals import is_busy, translated
+from stem.core.errors import StoreRefused, StoreUnavailable
+
+# SQLite's own waiting backs off to 100 ms; short rounds of it, repeated until the deadline, stay below 20.
+_BUSY_MILLISECONDS = 20
+_CACHE_KIB = 16 * 1024
+_MMAP_BYTES = 256 * 1024 * 1024
+_CHECKPOINT_PAGES = 4000
+
+
+class File:
+    """Connections are lent to one thread at a time. Safe to share between threads; a forked child gets its own."""
+
+    def __init__(self, address: Address, timeout_seconds: float) -> None:
+        self.path = address.path
+        self.is_closed = False
+        self._synchronous = address.synchronous
+        self._timeout_seconds = timeout_seconds
+        self._begin_anew()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One snapshot; never blocked by a writer."""
+        with translated(self.path), self._lent() as connection:
+            self._until_free(lambda: self._open_snapshot(connection))
+            try:
+                yield connection
+            finally:
+                connection.rollback()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, all or nothing. Threads of this process queue up here, so that SQLite need not make them."""
+        with translated(self.path), self._lent() as connection, self._turn():
+            self._until_free(lambda: connection.execute("BEGIN IMMEDIATE"))
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.rollback()
+                raise
+
+    @contextmanager
+    def bare(self) -> Iterator[sqlite3.Connection]:
+        """A connection outside any transaction."""
+        with translated(self.path), self._lent() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Those lent out are closed when they come back."""
+        self.is_closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    def _begin_anew(self) -> None:
+        self._pid = os.getpid()
+        self._idle: list[sqlite3.Connection] = []
+        self._writer = Lock()
+
+    @contextmanager
+    def _lent(self) -> Iterator[sqlite3.Connection]:
+        if self._pid != os.getpid():
+            self._inherited = self._idle  # never closed here: they are the parent's
+            self._begin_anew()
+        if self.is_closed:
+            raise StoreUnavailable(f"The store at {self.path} has been closed; connect to it again.")
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._opened()
+        try:
+            yield connection
+        finally:
+            self._idle.append(connection)
+            if self.is_closed:
+                self.close()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._writer.acquire(timeout=self._timeout_seconds):
+            raise StoreUnavailable(f"{self.path} stayed busy with other threads past the deadline; write less at once.")
+        try:
+            yield
+        finally:
+            self._writer.release()
+
+    def _until_free(self, attempt: Callable[[], object]) -> None:
+        end = time.monotonic() + self._timeout_seconds
+        while True:
+            try:
+                attempt()
+                return
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() >= end:
+                    raise
+
+    def _open_snapshot(self, connection: sqlite3.Connection) -> None:
+        if not connection.in_transaction:
+            connection.execute("BEGIN")
+        connection.execute("SELECT 1 FROM stem_meta").fetchone()
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path,
+            timeout=_BUSY_MILLISECONDS / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            for pragma in (
+                f"synchronous = {self._synchronous}",
+                f"cache_size = -{_CACHE_KIB}",
+                f"mmap_size = {_MMAP_BYTES}",
+                f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+                "secure_delete = OFF",
+                "temp_store = MEMORY",
+            ):
+                connection.execute(f"PRAGMA {pragma}").fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def check_place(address: Address) -> None:
+    """Refuse what SQLite would stumble over or overwrite, before anything is touched."""
+    path = address.path
+    if path.is_dir():
+        raise StoreRefused(f"{path} is a directory; name a file in it, as in sqlite:///{path}/stem.db.")
+    if not path.parent.is_dir():
+        raise StoreRefused(f"{path} cannot be made because {path.parent} is no directory; create it first.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise StoreRefused(f"{path} cannot be used because {path.parent} is not writable; SQLite keeps its log there.")
+    if not path.exists():
+        return
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise StoreRefused(f"{path} may not be read and written by this process; give it permission.")
+    with path.open("rb") as file:
+        if file.read(16) not in (b"", b"SQLite format 3\x00"):
+            raise StoreRefused(f"{path} is not an SQLite database; choose another path, it was left untouched.")

@@ -1,0 +1,59 @@
+"""Find the sqlite3 connection behind whatever the caller's database library calls one, and see that it fits."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stem.core.errors import UsageError
+
+
+@contextmanager
+def joined(connection: object, path: Path) -> Iterator[sqlite3.Cursor]:
+    """A cursor in the caller's own transaction, which stays open and the caller's. Nothing of the connection is changed."""
+    driver = _driver_connection(connection)
+    _check_transaction(driver)
+    text_factory, driver.text_factory = driver.text_factory, str
+    cursor = driver.cursor(sqlite3.Cursor)
+    cursor.row_factory = None
+    try:
+        _check_same_file(cursor, path)
+        yield cursor
+    finally:
+        cursor.close()
+        driver.text_factory = text_factory
+
+
+def _driver_connection(connection: object) -> sqlite3.Connection:
+    """sqlite3's own; SQLAlchemy's Session and Connection; Django's connection, by its alias or from `transaction`."""
+    seen = connection
+    for _ in range(4):  # Session, Connection, pooled connection, driver connection
+        if isinstance(seen, sqlite3.Connection):
+            return seen
+        if hasattr(seen, "ensure_connection"):
+            seen.ensure_connection()
+        if getattr(seen, "driver_connection", None) is not None:
+            seen = seen.driver_connection  # type: ignore[attr-defined]
+            continue
+        inner = getattr(seen, "connection", None)
+        seen = inner() if callable(inner) and not isinstance(inner, sqlite3.Connection) else inner
+    raise UsageError(
+        f"connection= is a {type(connection).__name__}, and an SQLite store joins sqlite3, SQLAlchemy and Django "
+        "connections; pass one of these, or leave it out."
+    )
+
+
+def _check_transaction(driver: sqlite3.Connection) -> None:
+    """Where sqlite3 opens transactions by itself, the first write will; where it does not, the caller has to."""
+    opens_by_itself = driver.isolation_level is not None or getattr(driver, "autocommit", None) is False
+    if not driver.in_transaction and not opens_by_itself:
+        raise UsageError("connection= has no open transaction; begin one first, or leave connection= out.")
+
+
+def _check_same_file(cursor: sqlite3.Cursor, path: Path) -> None:
+    names = [name for _, schema, name in cursor.execute("PRAGMA database_list").fetchall() if schema == "main"]
+    if not names or not names[0] or not os.path.samefile(names[0], path):
+        raise UsageError(
+            f"connection= is on {names[0] or 'a database in memory'} and the broker on {path}; use the same file for both."
+        )

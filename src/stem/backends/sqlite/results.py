@@ -1,0 +1,114 @@
+"""Task records in an SQLite file."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.task import from_json, json_or_none
+from stem.contracts.results import Results
+from stem.core.lifecycle import State
+from stem.core.record import Page, TaskError, TaskFilter, TaskRecord, moment, moment_or_none
+
+_STATES = {state.value: state for state in State}
+
+
+class SqliteResults(Results):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
+        return {record.id: record for _, record in self._records(task_ids)}
+
+    def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
+        wanted = msgspec.json.encode(list(task_ids)).decode()
+
+        def any_ended() -> bool:
+            with self._space.file.reading() as connection:
+                return connection.execute(SQL["record_ended"], (self._space.ns, wanted)).fetchone() is not None
+
+        if not self._space.sleep_until(any_ended, timeout_seconds, {"done"}):
+            return {}
+        return {id: record for id, record in self.get(task_ids).items() if record.is_terminal}
+
+    def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
+        space = self._space
+        parameters = {
+            "first": space.first,
+            "last": space.last if cursor is None else space.first + int(cursor) - 1,
+            "state": None if where.state is None else where.state.value,
+            "queue": where.queue,
+            "name": where.name,
+            "since": None if where.since is None else where.since.timestamp(),
+            "until": None if where.until is None else where.until.timestamp(),
+            "limit": limit + 1,
+        }
+        with space.file.reading() as connection:
+            rows = connection.execute(SQL["record_page"], parameters).fetchall()
+        more = len(rows) > limit
+        return Page([_record(row) for row in rows[:limit]], str(rows[limit - 1][0] - space.first) if more else None)
+
+    def save(self, records: Sequence[TaskRecord]) -> None:
+        if not records:
+            return
+        space = self._space
+        with space.file.writing() as connection:
+            fresh = space.first + space.take_numbers(connection, "seq", len(records))
+            for offset, record in enumerate(records):
+                # One by one: a record may stand twice in the batch.
+                rows = connection.execute(SQL["record_get"], (space.ns, _ids([record.id]))).fetchall()
+                if not rows or _order(record) >= _order(_record(rows[0])):
+                    seq = rows[0][0] if rows else fresh + offset
+                    connection.execute(SQL["record_save"], _saved_row(seq, space.ns, record))
+        space.ring({"done"})
+
+    def _records(self, task_ids: Sequence[str]) -> list[tuple[int, TaskRecord]]:
+        with self._space.file.reading() as connection:
+            rows = connection.execute(SQL["record_get"], (self._space.ns, _ids(task_ids))).fetchall()
+        return [(row[0], _record(row)) for row in rows]
+
+
+def _ids(task_ids: Sequence[str]) -> str:
+    return msgspec.json.encode(list(task_ids)).decode()
+
+
+def _order(record: TaskRecord) -> tuple[int, int, int]:
+    return (record.fence, record.attempt, record.stage)
+
+
+def _record(row: tuple[Any, ...]) -> TaskRecord:
+    (_, id, name, queue, state, attempt, fence, priority, payload, error, meta, worker,
+     enqueued_at, started_at, finished_at, heartbeat_at, updated_at) = row  # fmt: skip
+    return TaskRecord(
+        id=id,
+        name=name,
+        queue=queue,
+        state=_STATES[state],
+        attempt=attempt,
+        fence=fence,
+        priority=priority,
+        payload=None if payload is None else msgspec.Raw(payload),
+        error=None if error is None else msgspec.json.decode(error, type=TaskError),
+        meta=from_json(meta),
+        worker=worker,
+        enqueued_at=moment(enqueued_at),
+        started_at=moment_or_none(started_at),
+        finished_at=moment_or_none(finished_at),
+        heartbeat_at=moment_or_none(heartbeat_at),
+        updated_at=moment(updated_at),
+    )
+
+
+def _saved_row(seq: int, ns: int, record: TaskRecord) -> tuple[Any, ...]:
+    finished_at = record.finished_at.timestamp() if record.finished_at else None
+    return (
+        seq, ns, record.id, record.name, record.queue, record.priority, record.state.value, record.attempt, record.fence,
+        record.enqueued_at.timestamp(), record.updated_at.timestamp(),
+        record.started_at.timestamp() if record.started_at else None, finished_at,
+        record.heartbeat_at.timestamp() if record.heartbeat_at else None,
+        (finished_at or 0.0) if record.is_terminal else None,
+        record.worker, None if record.error is None else msgspec.json.encode(record.error),
+        json_or_none(record.meta), None if record.payload is None else bytes(record.payload),
+    )  # fmt: skip

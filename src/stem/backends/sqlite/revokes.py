@@ -1,0 +1,65 @@
+"""Revokes in an SQLite file."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.statements import SQL
+from stem.contracts.revokes import Revokes
+from stem.core.record import moment
+from stem.core.revoke import RevokeRecord, RevokeRequest
+
+_decode = msgspec.json.Decoder(RevokeRecord).decode
+
+
+class SqliteRevokes(Revokes):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def put(self, requests: Sequence[RevokeRequest]) -> list[RevokeRecord]:
+        if not requests:
+            return []
+        space = self._space
+        with space.file.writing() as connection:
+            now = space.now()
+            version = space.take_numbers(connection, "revoke", len(requests))
+            records = [_record(request, version + i, now) for i, request in enumerate(requests)]
+            connection.executemany(SQL["revoke_put"], [self._row(record) for record in records])
+        return records
+
+    def get(self, task_ids: Sequence[str]) -> dict[str, RevokeRecord]:
+        wanted = msgspec.json.encode(list(task_ids)).decode()
+        with self._space.file.reading() as connection:
+            rows = connection.execute(SQL["revoke_get"], (self._space.ns, wanted, self._space.now())).fetchall()
+        return {record.task_id: record for record in (_decode(text) for (text,) in rows)}
+
+    def since(self, version: int, *, limit: int) -> list[RevokeRecord]:
+        parameters = (self._space.ns, version, self._space.now(), max(limit, 0))
+        with self._space.file.reading() as connection:
+            return [_decode(text) for (text,) in connection.execute(SQL["revoke_since"], parameters)]
+
+    def version(self) -> int:
+        with self._space.file.reading() as connection:
+            return self._space.last_number(connection, "revoke")
+
+    def prune(self) -> int:
+        with self._space.file.writing() as connection:
+            return connection.execute(SQL["revoke_prune"], (self._space.ns, self._space.now())).rowcount
+
+    def _row(self, record: RevokeRecord) -> tuple[int, str, int, float | None, bytes]:
+        expires_at = None if record.expires_at is None else record.expires_at.timestamp()
+        return (self._space.ns, record.task_id, record.version, expires_at, msgspec.json.encode(record))
+
+
+def _record(request: RevokeRequest, version: int, now: float) -> RevokeRecord:
+    return RevokeRecord(
+        task_id=request.task_id,
+        version=version,
+        reason=request.reason,
+        requester=request.requester,
+        terminate=request.terminate,
+        signal=request.signal,
+        created_at=moment(now),
+        expires_at=None if request.expires_seconds is None else moment(now + request.expires_seconds),
+    )

@@ -1,0 +1,97 @@
+"""Write endings, and take back what dead workers held."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from stem.backends.sqlite.draft import Draft
+from stem.backends.sqlite.pushing import Pushing
+from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.task import Task, held
+from stem.core.delivery import Ending, Lease, Reclaimed
+from stem.core.event import event_data, event_kinds
+from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
+from stem.core.record import TaskError
+
+
+def settle(space: Space, endings: Sequence[Ending], worker: str) -> list[Lease]:
+    if not endings:
+        return []
+    refused: list[Lease] = []
+    with space.file.writing() as connection:
+        draft = Draft(space, space.now())
+        tasks = held(connection, space.ns, [ending.lease for ending in endings])
+        follow_ups = [push for ending in endings for push in ending.follow_ups]
+        pushing = Pushing(space, draft, connection.cursor(), follow_ups) if follow_ups else None
+        for ending in endings:
+            task = tasks.get(ending.lease.id)
+            if task is None or task.fence != ending.lease.fence:
+                refused.append(ending.lease)
+                continue
+            del tasks[task.id]  # a lease is good for one ending
+            if pushing is not None and not isinstance(ending.settlement, Retry | Requeue):
+                pushing.released(task)
+            _settle(draft, task, ending, worker)
+            if pushing is not None:
+                for push in ending.follow_ups:
+                    pushing.push(push)
+        draft.write(connection)
+    space.ring(draft.topics)
+    return refused
+
+
+def reclaim(space: Space, limit: int, max_deaths: int) -> Reclaimed:
+    result = Reclaimed([], [])
+    now = space.now()
+    if not _any_overdue(space, now):
+        return result
+    with space.file.writing() as connection:
+        draft = Draft(space, now)
+        for row in connection.execute(SQL["task_overdue"], (space.first, space.last, now, limit)).fetchall():
+            task = Task(*row)
+            task.deaths += task.state == "running"
+            if task.deaths >= max_deaths:
+                message = f"Worker {task.worker} was lost while it ran the task."
+                error = TaskError("WorkerLost", message, retryable=True)
+                draft.bury(task, Dead("crash-loop", error, {"deaths": task.deaths}))
+                result.dead.append(task.id)
+            else:
+                draft.wait_again(task, now)
+                draft.tell("requeued", task, now, {"reason": "lease-expired"})
+                result.returned.append(task.id)
+        draft.write(connection)
+    space.ring(draft.topics)
+    return result
+
+
+def _any_overdue(space: Space, now: float) -> bool:
+    with space.file.reading() as connection:
+        rows = connection.execute(SQL["task_overdue"], (space.first, space.last, now, 1)).fetchall()
+    return bool(rows)
+
+
+def _settle(draft: Draft, task: Task, ending: Ending, worker: str) -> None:
+    now, settlement = draft.now, ending.settlement
+    if ending.run_seconds is not None and task.state != "running":
+        draft.start(task, worker, round(now - ending.run_seconds, 6))
+    task.worker = worker
+    if ending.meta:
+        task.merge_meta(ending.meta)
+    task.updated_at = now
+    if not isinstance(settlement, Dead):
+        draft.tell(event_kinds(settlement)[0].value, task, now, event_data(settlement))
+    match settlement:
+        case Done(payload):
+            draft.succeed(task, bytes(payload))
+        case Retry(seconds, error):
+            task.attempt += 1
+            task.error = msgspec.json.encode(error)
+            draft.wait_again(task, now + seconds)
+        case Dead():
+            draft.bury(task, settlement)
+        case Requeue(seconds, died=died):
+            task.deaths += died
+            draft.wait_again(task, now + seconds)
+        case Cancelled(reason):
+            draft.end(task, "cancelled", TaskError("Cancelled", reason))

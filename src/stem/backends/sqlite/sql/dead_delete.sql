@@ -1,0 +1,2 @@
+-- The letter is gone: replayed, or dropped.
+DELETE FROM stem_dead WHERE task = ?

@@ -1,0 +1,2 @@
+-- Into the queue, invisible until due.
+INSERT INTO stem_delayed (ns, queue, due_at, seq) VALUES (?, ?, ?, ?)

@@ -1,0 +1,2 @@
+-- Workers not heard of for too long.
+DELETE FROM stem_heartbeats WHERE ns = ? AND expires_at <= ?

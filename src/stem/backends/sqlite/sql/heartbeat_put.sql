@@ -1,0 +1,2 @@
+-- Replace the worker's last one.
+INSERT OR REPLACE INTO stem_heartbeats (ns, worker, beat, at, expires_at) VALUES (?, ?, ?, ?, ?)

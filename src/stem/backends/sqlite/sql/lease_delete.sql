@@ -1,0 +1,2 @@
+-- The lease is good no longer; a late holder is refused.
+DELETE FROM stem_leases WHERE seq = ?

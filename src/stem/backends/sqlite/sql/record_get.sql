@@ -1,0 +1,7 @@
+-- The records of these ids; a lease's fence is the record's.
+SELECT
+    t.seq, t.id, t.name, t.queue, t.state, t.attempt, coalesce(l.fence, t.fence), t.priority, t.payload, t.error, t.meta,
+    t.worker, t.enqueued_at, t.started_at, t.finished_at, t.heartbeat_at, t.updated_at
+FROM json_each(?2) AS wanted
+CROSS JOIN stem_tasks AS t ON t.ns = ?1 AND t.id = wanted.value
+LEFT JOIN stem_leases AS l ON l.seq = t.seq

@@ -1,0 +1,14 @@
+-- Records, newest enqueued first; a filter that is NULL lets all pass.
+SELECT
+    t.seq, t.id, t.name, t.queue, t.state, t.attempt, coalesce(l.fence, t.fence), t.priority, t.payload, t.error, t.meta,
+    t.worker, t.enqueued_at, t.started_at, t.finished_at, t.heartbeat_at, t.updated_at
+FROM stem_tasks AS t
+LEFT JOIN stem_leases AS l ON l.seq = t.seq
+WHERE
+    t.seq BETWEEN :first AND :last
+    AND (:state IS NULL OR t.state = :state)
+    AND (:queue IS NULL OR t.queue = :queue)
+    AND (:name IS NULL OR t.name = :name)
+    AND (:since IS NULL OR t.enqueued_at >= :since)
+    AND (:until IS NULL OR t.enqueued_at < :until)
+ORDER BY t.seq DESC LIMIT :limit

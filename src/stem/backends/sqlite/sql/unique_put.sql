@@ -1,0 +1,2 @@
+-- Take a key that is free or has lapsed.
+INSERT OR REPLACE INTO stem_uniques (ns, key, holder, held_until) VALUES (?, ?, ?, ?)

@@ -1,0 +1,66 @@
+"""A task as its row tells it, changed in memory and then written back whole."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from stem.backends.sqlite.statements import SQL
+from stem.core.delivery import Lease
+
+TOP_PRIORITY = 9
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """The fields are the columns of the task_ statements, in their order."""
+
+    seq: int
+    id: str
+    name: str
+    queue: str
+    priority: int
+    state: str
+    attempt: int
+    fence: int
+    deaths: int
+    enqueued_at: float
+    updated_at: float
+    started_at: float | None = None
+    finished_at: float | None = None
+    heartbeat_at: float | None = None
+    expires_at: float | None = None
+    visibility_timeout: float | None = None
+    worker: str | None = None
+    unique_key: str | None = None
+    error: bytes | None = None
+    meta: bytes | None = None
+    leased_until: float | None = None
+
+    @property
+    def rank(self) -> int:
+        return TOP_PRIORITY - self.priority
+
+    def merge_meta(self, extra: dict[str, Any]) -> None:
+        """Key by key, not deeper."""
+        self.meta = json_or_none(from_json(self.meta) | extra)
+
+
+def held(connection: sqlite3.Connection, ns: int, leases: Iterable[Lease]) -> dict[str, Task]:
+    """The leased tasks of these leases' ids; whose lease it is, the fence says."""
+    wanted = msgspec.json.encode([lease.id for lease in leases]).decode()
+    return {row[1]: Task(*row) for row in connection.execute(SQL["task_held"], (ns, wanted))}
+
+
+def by_seq(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[Task]:
+    return [Task(*row) for row in connection.execute(SQL["task_by_seq"], (msgspec.json.encode(seqs).decode(),))]
+
+
+def json_or_none(value: dict[str, Any]) -> bytes | None:
+    return msgspec.json.encode(value) if value else None
+
+
+def from_json(text: bytes | None) -> dict[str, Any]:
+    return msgspec.json.decode(text, type=dict[str, Any]) if text else {}
