@@ -1,1 +1,77 @@
-"""Durable background tasks for Python."""
+"""Durable background tasks for Python.
+
+Names load when first used, so that `import stem` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stem.client.app import Stem as Stem
+    from stem.client.handle import TaskHandle as TaskHandle
+    from stem.client.sender import Bulk as Bulk
+    from stem.client.sender import Item as Item
+    from stem.client.task import AsyncTask as AsyncTask
+    from stem.client.task import Task as Task
+    from stem.core.config import Settings as Settings
+    from stem.core.errors import ConfigError as ConfigError
+    from stem.core.errors import DeadLetterNotFound as DeadLetterNotFound
+    from stem.core.errors import EnvelopeUnreadable as EnvelopeUnreadable
+    from stem.core.errors import InvalidArguments as InvalidArguments
+    from stem.core.errors import InvalidTask as InvalidTask
+    from stem.core.errors import SignatureInvalid as SignatureInvalid
+    from stem.core.errors import StemError as StemError
+    from stem.core.errors import StoreRefused as StoreRefused
+    from stem.core.errors import StoreUnavailable as StoreUnavailable
+    from stem.core.errors import TaskCancelled as TaskCancelled
+    from stem.core.errors import TaskFailed as TaskFailed
+    from stem.core.errors import TaskNotFound as TaskNotFound
+    from stem.core.errors import UnknownTask as UnknownTask
+    from stem.core.errors import UsageError as UsageError
+    from stem.core.errors import WaitTimeout as WaitTimeout
+    from stem.core.lifecycle import State as State
+    from stem.core.record import TaskError as TaskError
+    from stem.core.record import TaskRecord as TaskRecord
+    from stem.core.retry import Delays as Delays
+    from stem.core.retry import Exponential as Exponential
+    from stem.core.retry import Fixed as Fixed
+
+_HOMES = {
+    "stem.client.app": ("Stem",),
+    "stem.client.handle": ("TaskHandle",),
+    "stem.client.sender": ("Bulk", "Item"),
+    "stem.client.task": ("AsyncTask", "Task"),
+    "stem.core.config": ("Settings",),
+    "stem.core.errors": (
+        "ConfigError",
+        "DeadLetterNotFound",
+        "EnvelopeUnreadable",
+        "InvalidArguments",
+        "InvalidTask",
+        "SignatureInvalid",
+        "StemError",
+        "StoreRefused",
+        "StoreUnavailable",
+        "TaskCancelled",
+        "TaskFailed",
+        "TaskNotFound",
+        "UnknownTask",
+        "UsageError",
+        "WaitTimeout",
+    ),
+    "stem.core.lifecycle": ("State",),
+    "stem.core.record": ("TaskError", "TaskRecord"),
+    "stem.core.retry": ("Delays", "Exponential", "Fixed"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'stem' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -1,0 +1,238 @@
+"""Two stores as one: tasks live in the broker's store, their records also in another, where results are read.
+
+The order of writes, and why:
+
+* `push`, `start`, `report`, retries: the broker first, then a copy of its record. The copy is for listings: readers take
+  the broker's record as long as the copy has not ended, so a copy that could not be written is no loss, and failing the
+  call for it would make the caller repeat what has been done.
+* An ending: the final record first, then the broker. A crash between the two leaves a task that is leased but ended: its
+  lease runs out, and at worst it runs again. The other order could lose the ending for good: acknowledged, with no result.
+  Endings whose lease is lost (as `renew` says) are not copied, and the copy carries the lease's fence, so a late holder
+  cannot overwrite what a later one wrote.
+* Endings the broker makes by itself (expired, purged, given up) are copied when first read.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from stem.contracts.broker import Broker
+from stem.contracts.results import Results
+from stem.contracts.store import Capabilities, Diagnosis, Store, Upkeep
+from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
+from stem.core.envelope import Push, Receipt
+from stem.core.errors import StoreRefused, StoreUnavailable
+from stem.core.lifecycle import State
+from stem.core.outcome import Cancelled, Dead, Done
+from stem.core.record import Page, TaskError, TaskFilter, TaskRecord, moment
+from stem.core.settle import MAX_DEATHS
+
+SETTLING_SECONDS = 30.0  # how long a lease is kept at least while its ending is written to both
+LOOK_SECONDS = 1.0  # how often a wait looks for an ending that only the results store has
+
+
+def join(broker: Store, results: Store) -> Store:
+    """One store: the broker's, with its records kept in and read from the other."""
+    return Store(
+        url=broker.url,
+        namespace=broker.namespace,
+        capabilities=Capabilities(
+            is_durable=broker.capabilities.is_durable and results.capabilities.is_durable,
+            crosses_processes=broker.capabilities.crosses_processes and results.capabilities.crosses_processes,
+            crosses_machines=broker.capabilities.crosses_machines and results.capabilities.crosses_machines,
+            joins_transactions=broker.capabilities.joins_transactions,
+        ),
+        broker=SplitBroker(broker, results.results),
+        deadletters=broker.deadletters,
+        results=SplitResults(broker.results, results.results),
+        events=broker.events,
+        revokes=broker.revokes,
+        locks=broker.locks,
+        heartbeats=broker.heartbeats,
+        mail=broker.mail,
+        upkeep=SplitUpkeep(broker.upkeep, results.upkeep),
+    )
+
+
+class SplitBroker(Broker):
+    def __init__(self, store: Store, copies: Results) -> None:
+        self._store = store
+        self._broker = store.broker
+        self._copies = copies
+
+    def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
+        receipts = self._broker.push(pushes, connection=connection)
+        if connection is None:  # else it is not there before the caller commits, and may never be
+            self._copy(receipt.id for receipt in receipts if receipt.created)
+        return receipts
+
+    def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
+        return self._broker.claim(queues, limit=limit, lease_seconds=lease_seconds)
+
+    def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
+        return self._broker.wait(queues, timeout_seconds=timeout_seconds)
+
+    def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
+        refused = self._broker.start(leases, worker=worker)
+        self._copy(lease.id for lease in leases if lease not in refused)
+        return refused
+
+    def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
+        refused = self._broker.report(reports, worker=worker)
+        self._copy(report.lease.id for report in reports if report.lease not in refused)
+        return refused
+
+    def renew(self, leases: Sequence[Lease], *, lease_seconds: float) -> list[Lease]:
+        return self._broker.renew(leases, lease_seconds=lease_seconds)
+
+    def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
+        final = [ending for ending in endings if isinstance(ending.settlement, Done | Dead | Cancelled)]
+        if final:
+            self._copies.save(self._final_records(final, worker))
+        refused = set(self._broker.settle(endings, worker=worker))
+        settled = [ending for ending in endings if ending.lease not in refused]
+        self._copy(ending.lease.id for ending in settled if ending not in final)
+        self._copy(push.envelope.id for ending in settled for push in ending.follow_ups)
+        return [ending.lease for ending in endings if ending.lease in refused]
+
+    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
+        reclaimed = self._broker.reclaim(limit=limit, max_deaths=max_deaths)
+        self._copy([*reclaimed.dead, *reclaimed.returned])
+        return reclaimed
+
+    def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
+        return self._broker.depth(queues)
+
+    def peek(self, queue: str, *, limit: int) -> list[Peeked]:
+        return self._broker.peek(queue, limit=limit)
+
+    def purge(self, queue: str) -> int:
+        return self._broker.purge(queue)
+
+    def _copy(self, task_ids: Iterable[str]) -> None:
+        ids = list(task_ids)
+        if not ids:
+            return
+        try:
+            self._copies.save(list(self._store.results.get(ids).values()))
+        except (StoreUnavailable, StoreRefused):
+            # The broker has done its part and readers will ask it: see the head of this file.
+            return
+
+    def _final_records(self, endings: Sequence[Ending], worker: str) -> list[TaskRecord]:
+        leases = [ending.lease for ending in endings]
+        lost = set(self._broker.renew(leases, lease_seconds=SETTLING_SECONDS))
+        records = self._store.results.get([lease.id for lease in leases])
+        now = self._store.upkeep.now()
+        return [
+            _final(records[ending.lease.id], ending, worker, now)
+            for ending in endings
+            if ending.lease not in lost and ending.lease.id in records
+        ]
+
+
+class SplitResults(Results):
+    def __init__(self, originals: Results, copies: Results) -> None:
+        self._originals = originals
+        self._copies = copies
+
+    def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
+        return self._merged(task_ids, self._copies.get(task_ids))
+
+    def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
+        ends_at = time.monotonic() + timeout_seconds
+        while True:
+            ended = {id: record for id, record in self.get(task_ids).items() if record.is_terminal}
+            left = ends_at - time.monotonic()
+            if ended or left <= 0:
+                return ended
+            # The broker hears of every ending, and of most only when the copy is already there.
+            self._originals.wait(task_ids, timeout_seconds=min(left, LOOK_SECONDS))
+
+    def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
+        """As the contract says, by the state that the copy has; those that have since moved on are left out."""
+        page = self._copies.page(where, limit=limit, cursor=cursor)
+        fresh = self._merged([record.id for record in page.items], {record.id: record for record in page.items})
+        records = (fresh[record.id] for record in page.items)
+        return Page([record for record in records if where.state in (None, record.state)], page.cursor)
+
+    def save(self, records: Sequence[TaskRecord]) -> None:
+        self._copies.save(records)
+
+    def _merged(self, task_ids: Sequence[str], copies: dict[str, TaskRecord]) -> dict[str, TaskRecord]:
+        originals = self._originals.get(task_ids)
+        merged, uncopied = {}, []
+        for task_id in task_ids:
+            original, copy = originals.get(task_id), copies.get(task_id)
+            if original is not None and (copy is None or _is_newer(original, copy)):
+                merged[task_id] = original
+                if original.is_terminal:
+                    uncopied.append(original)
+            elif copy is not None:
+                merged[task_id] = copy
+        if uncopied:
+            self._copies.save(uncopied)
+        return merged
+
+
+class SplitUpkeep(Upkeep):
+    def __init__(self, broker: Upkeep, results: Upkeep) -> None:
+        self._broker = broker
+        self._results = results
+
+    def now(self) -> float:
+        return self._broker.now()
+
+    def diagnose(self) -> Diagnosis:
+        broker, results = self._broker.diagnose(), self._results.diagnose()
+        return Diagnosis(
+            backend=f"{broker.backend}+{results.backend}",
+            server=f"{broker.server}; results: {results.server}",
+            latency_seconds=broker.latency_seconds + results.latency_seconds,
+            warnings=[*broker.warnings, *(f"Results: {warning}" for warning in results.warnings)],
+        )
+
+    def prune(self) -> int:
+        return self._broker.prune() + self._results.prune()
+
+    def close(self) -> None:
+        try:
+            self._broker.close()
+        finally:
+            self._results.close()
+
+
+def _is_newer(original: TaskRecord, copy: TaskRecord) -> bool:
+    """Whether to believe the broker's record. An ended copy gives way to a later lease, or to a replay of the task."""
+    if not copy.is_terminal or original.fence > copy.fence:
+        return True
+    waits_again = original.stage == 0 and original.fence == copy.fence
+    return waits_again and copy.finished_at is not None and original.updated_at > copy.finished_at
+
+
+def _final(record: TaskRecord, ending: Ending, worker: str, now: float) -> TaskRecord:
+    """What the broker's record will be when it has settled this ending."""
+    started_at = record.started_at
+    if started_at is None and ending.run_seconds is not None:
+        started_at = moment(now - ending.run_seconds)
+    state, payload, error = State.SUCCEEDED, None, None
+    match ending.settlement:
+        case Done(value):
+            payload = value
+        case Dead(error=reason):
+            state, error = State.FAILED, reason
+        case Cancelled(reason):
+            state, error = State.CANCELLED, TaskError("Cancelled", reason)
+    return msgspec.structs.replace(
+        record,
+        state=state,
+        fence=ending.lease.fence,
+        payload=payload,
+        error=error,
+        meta={**record.meta, **ending.meta},
+        worker=worker,
+        started_at=started_at,
+        finished_at=moment(now),
+        updated_at=moment(now),
+    )

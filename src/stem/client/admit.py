@@ -1,0 +1,60 @@
+"""Turn a delivery into a call that can be run, or say why it cannot: never dropped, never run in doubt."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from stem.client import signing
+from stem.client.app import Stem
+from stem.client.policy import policy_for
+from stem.client.task import Task
+from stem.core.delivery import Delivery
+from stem.core.envelope import Envelope
+from stem.core.errors import EnvelopeUnreadable, InvalidArguments, SignatureInvalid, StemError, UnknownTask
+from stem.core.outcome import Rejected
+from stem.core.record import TaskError
+from stem.core.settle import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    task: Task[..., Any]
+    envelope: Envelope
+    arguments: dict[str, Any]  # decoded to the types of the signature
+    limit_bytes: int  # of the result
+
+    @property
+    def policy(self) -> Policy:
+        return policy_for(self.envelope, self.task.definition.retry)
+
+    @property
+    def soft_limit(self) -> float | None:
+        return self.envelope.soft_limit or self.task.definition.soft_limit
+
+    @property
+    def hard_limit(self) -> float | None:
+        return self.envelope.hard_limit or self.task.definition.hard_limit
+
+
+def admit(app: Stem, delivery: Delivery) -> Admitted | Rejected:
+    """Reasons to reject: envelope-unreadable, signature-invalid, unknown-task, invalid-arguments."""
+    try:
+        envelope = delivery.envelope
+        if app.link.keyring:
+            # Before anything the envelope says is acted upon.
+            signing.verify(envelope, app.link.keyring, stored_as=delivery.lease.id)
+        task = app.tasks.get(envelope.name)
+        if task is None:
+            raise UnknownTask(app.unknown(envelope.name))
+        signature = task.definition.signature
+        arguments = signature.decode(envelope.args) if signature is not None else envelope.arguments()
+    except (EnvelopeUnreadable, SignatureInvalid, UnknownTask, InvalidArguments) as error:
+        return Rejected(_REASONS[type(error)], TaskError(type(error).__name__, str(error)))
+    return Admitted(task, envelope, arguments, app.settings.max_args_bytes)
+
+
+_REASONS: dict[type[StemError], str] = {
+    EnvelopeUnreadable: "envelope-unreadable",
+    SignatureInvalid: "signature-invalid",
+    UnknownTask: "unknown-task",
+    InvalidArguments: "invalid-arguments",
+}

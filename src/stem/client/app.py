@@ -1,0 +1,154 @@
+"""The app: where settings, store, keys and tasks come together."""
+
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from types import MappingProxyType, TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
+
+import msgspec
+
+from stem.client.definition import Defaults, define, elsewhere, same_function
+from stem.client.handle import TaskHandle
+from stem.client.link import Link
+from stem.client.options import CallOptions, TaskOptions
+from stem.client.policy import RetryWish, check_max_retries, check_retry
+from stem.client.sender import Sender, result_of
+from stem.client.task import AsyncTask, Decorator, Task
+from stem.contracts.store import Store
+from stem.core.config import Settings, check_namespace, from_environment
+from stem.core.envelope import check_queue
+from stem.core.errors import ConfigError, InvalidTask, UnknownTask
+from stem.core.record import TaskRecord
+from stem.core.retry import Exponential
+from stem.runtime.clock import Clock, system_clock
+from stem.runtime.keys import Keyring
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Stem:
+    """Settings come from the arguments, else from `settings` (default: the environment), else from Stem's defaults.
+
+    Nothing is opened until the store is first needed. Threads may share an app; a forked child opens a store of its own.
+    """
+
+    def __init__(
+        self,
+        broker_url: str | None = None,
+        *,
+        results_url: str | None = None,
+        namespace: str | None = None,
+        settings: Settings | None = None,
+        queue: str = "default",
+        max_retries: int = 3,
+        retry: RetryWish = Exponential(),  # noqa: B008 - frozen
+        signing_keys: str | None = None,
+        max_args_bytes: int | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        self.settings = _merged(
+            settings if settings is not None else from_environment(os.environ),
+            broker_url=broker_url,
+            results_url=results_url,
+            namespace=namespace if namespace is None else check_namespace(namespace),
+            signing_keys=signing_keys,
+            max_args_bytes=max_args_bytes,
+        )
+        self.defaults = Defaults(
+            queue=check_queue(queue), max_retries=check_max_retries(max_retries), retry=check_retry(retry)
+        )
+        self.link = Link(self.settings, Keyring.parse(self.settings.signing_keys), clock)
+        self._tasks: dict[str, Task[..., Any]] = {}
+
+    @property
+    def store(self) -> Store:
+        """Connected when first asked for. Raises ConfigError, StoreUnavailable, StoreRefused."""
+        return self.link.store
+
+    @property
+    def tasks(self) -> Mapping[str, Task[..., Any]]:
+        return MappingProxyType(self._tasks)
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(self, function: None = None, /, **options: Unpack[TaskOptions]) -> Decorator: ...
+    def task(self, function: Any = None, /, **options: Unpack[TaskOptions]) -> Any:
+        """Make a function a task: `@app.task`, or `@app.task(queue="mail", max_retries=5, …)`.
+
+        Its name is the function's module and qualified name unless `name` says otherwise; names are what travels, so
+        give one where code may move. Raises InvalidTask.
+        """
+        if function is not None:
+            return self._register(function, options)
+        return lambda decorated: self._register(decorated, options)
+
+    def enqueue(
+        self, name: str, /, args: Mapping[str, Any] | None = None, *, check: bool = True, **options: Unpack[CallOptions]
+    ) -> TaskHandle[Any]:
+        """Enqueue by name. `check=False` sends a task whose code is not here. Raises UnknownTask, InvalidTask."""
+        return self._sender(name, check).options(**options).send({} if args is None else args)
+
+    async def aenqueue(
+        self, name: str, /, args: Mapping[str, Any] | None = None, *, check: bool = True, **options: Unpack[CallOptions]
+    ) -> TaskHandle[Any]:
+        return await self._sender(name, check).options(**options).asend({} if args is None else args)
+
+    def handle(self, task_id: str) -> TaskHandle[Any]:
+        """A task enqueued earlier, here or elsewhere. Whether it exists is found out when it is asked."""
+        return TaskHandle(self.link, task_id, self._result)
+
+    def close(self) -> None:
+        """Close the store, if it was opened. Using the app again opens it again."""
+        self.link.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _register(self, function: Callable[..., Any], options: TaskOptions) -> Task[..., Any]:
+        if unknown := options.keys() - TaskOptions.__annotations__.keys():
+            raise InvalidTask(
+                f"There is no task option {min(unknown)!r}; the options are {', '.join(TaskOptions.__annotations__)}."
+            )
+        definition = define(function, self.defaults, **options)
+        name, known = definition.name, self._tasks.get(definition.name)
+        if known is not None and not same_function(known.definition.function, function):
+            raise InvalidTask(f"Two functions want to be task {name}; give one of them a name: @app.task(name=…).")
+        task = self._tasks[name] = Task[..., Any](self.link, definition)
+        return task
+
+    def _sender(self, name: str, check: bool) -> Sender[..., Any]:
+        if name in self._tasks:
+            return self._tasks[name]
+        if check:
+            raise UnknownTask(self.unknown(name))
+        definition = elsewhere(name, self.defaults)
+        return Sender(self.link, definition, definition.plan, {})
+
+    def unknown(self, name: str) -> str:
+        """The sentence for a name that no task has."""
+        from difflib import get_close_matches
+
+        near = get_close_matches(str(name), self._tasks, n=1)
+        hint = f"did you mean {near[0]}?" if near else "import the module that defines it, or enqueue with check=False."
+        return f"No task named {name!r} is registered with this app; {hint}"
+
+    def _result(self, record: TaskRecord) -> Any:
+        task = self._tasks.get(record.name)
+        return result_of(record, task.definition if task is not None else None)
+
+
+def _merged(settings: Settings, **overrides: Any) -> Settings:
+    given = {name: value for name, value in overrides.items() if value is not None}
+    limit = given.get("max_args_bytes", 1)
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ConfigError(f"max_args_bytes {limit!r} is not a whole number above zero.")
+    return msgspec.structs.replace(settings, **given)

@@ -1,0 +1,57 @@
+"""Make a call into the push that a store takes."""
+
+import os
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from stem.client.link import Link
+from stem.client.options import Plan
+from stem.client.signature import Signature, encode_plain
+from stem.client.signing import sign
+from stem.core.envelope import VERSION, Envelope, Push, Unique
+from stem.core.ids import content_key, uuid7
+from stem.core.record import moment
+
+
+def compose(link: Link, name: str, plan: Plan, arguments: Mapping[str, Any], signature: Signature | None) -> Push:
+    """Checked against the signature where it is known here. Raises InvalidArguments; writes nothing."""
+    encode = encode_plain if signature is None else signature.encode
+    args = encode(arguments, limit_bytes=link.settings.max_args_bytes)
+    now = link.clock()
+    sent_at = moment(now)
+    envelope = Envelope(
+        id=plan.id or uuid7(now, os.urandom(10)),
+        name=name,
+        args=args,
+        headers=plan.headers,
+        enqueued_at=sent_at,
+        not_before=plan.not_before or _after(sent_at, plan.delay_seconds),
+        priority=plan.priority,
+        attempt=0,
+        max_retries=plan.max_retries,
+        visibility_timeout=plan.visibility_timeout,
+        queue=plan.queue,
+        meta=plan.meta,
+        version=VERSION,
+        expires_at=plan.expires_at or _after(sent_at, plan.expires_seconds),
+        retry=plan.retry,
+        soft_limit=plan.soft_limit,
+        hard_limit=plan.hard_limit,
+    )
+    if link.keyring:
+        envelope = sign(envelope, link.keyring)
+    return Push(envelope, plan.delay_seconds, plan.expires_seconds, _unique(name, plan, arguments))
+
+
+def _after(sent_at: datetime, seconds: float | None) -> datetime | None:
+    """For readers of the envelope; the store counts the seconds from its own clock."""
+    return None if seconds is None else sent_at + timedelta(seconds=seconds)
+
+
+def _unique(name: str, plan: Plan, arguments: Mapping[str, Any]) -> Unique | None:
+    """The key covers name, queue and arguments, never headers: a trace must not make a duplicate look new."""
+    if plan.unique == "":
+        return None
+    key = content_key([name, plan.queue, arguments])
+    return Unique(key, None if plan.unique == "until_done" else plan.unique)

@@ -1,0 +1,122 @@
+"""What is known of a task wherever it is sent or run: its function, its signature, and the options it was given."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stem.client.options import Plan, check_limits, check_unique
+from stem.client.policy import RetryCallable, check_max_retries, check_retry, seconds
+from stem.client.signature import Signature
+from stem.core.envelope import check_name, check_priority, check_queue
+from stem.core.errors import InvalidTask
+from stem.core.ratelimit import Rate, parse_rate
+from stem.core.retry import RetryStrategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What the app says for tasks that say nothing."""
+
+    queue: str
+    max_retries: int
+    retry: RetryStrategy | RetryCallable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """`plan` is what a call without options is sent with. Limits and strategy stay here, so that a change of the code
+    counts for what already waits; a call's own travel in its envelope."""
+
+    name: str
+    function: Callable[..., Any]
+    signature: Signature | None  # None: the code is elsewhere
+    plan: Plan
+    retry: RetryStrategy | RetryCallable
+    soft_limit: float | None = None
+    hard_limit: float | None = None
+    rate_limit: Rate | None = None
+    isolate: bool = True
+
+
+def define(
+    function: Callable[..., Any],
+    defaults: Defaults,
+    *,
+    name: str | None = None,
+    queue: str | None = None,
+    max_retries: int | None = None,
+    retry: Any = None,
+    soft_limit: Any = None,
+    hard_limit: Any = None,
+    rate_limit: str | None = None,
+    priority: int | None = None,
+    unique: Any = None,
+    isolate: bool = True,
+    visibility_timeout: Any = None,
+) -> Definition:
+    """Raises InvalidTask."""
+    _refuse_what_is_no_function(function)
+    name = check_name(name if name is not None else default_name(function))
+    soft, hard = _above_zero("soft_limit", soft_limit), _above_zero("hard_limit", hard_limit)
+    check_limits(soft, hard)
+    plan = Plan(
+        queue=defaults.queue if queue is None else check_queue(queue),
+        priority=5 if priority is None else check_priority(priority),
+        max_retries=defaults.max_retries if max_retries is None else check_max_retries(max_retries),
+        unique="" if unique is None else check_unique(unique),
+        visibility_timeout=_above_zero("visibility_timeout", visibility_timeout),
+    )
+    return Definition(
+        name=name,
+        function=function,
+        signature=Signature(name, function),
+        plan=plan,
+        retry=defaults.retry if retry is None else check_retry(retry),
+        soft_limit=soft,
+        hard_limit=hard,
+        rate_limit=None if rate_limit is None else parse_rate(rate_limit),
+        isolate=isolate,
+    )
+
+
+def elsewhere(name: str, defaults: Defaults) -> Definition:
+    """A task that only the workers have the code of: its arguments are checked there."""
+    plan = Plan(queue=defaults.queue, max_retries=defaults.max_retries)
+    return Definition(name=check_name(name), function=_missing, signature=None, plan=plan, retry=defaults.retry)
+
+
+def default_name(function: Callable[..., Any]) -> str:
+    """Module and qualified name. A script's `__main__` becomes the name it would be imported by."""
+    module = function.__module__
+    if module == "__main__":
+        main = sys.modules["__main__"]
+        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+        module = spec.name if spec is not None else Path(file).stem if file else module
+    return f"{module}.{function.__qualname__}"
+
+
+def same_function(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
+    """Also true for a function that was made again from the same code, as a reload does."""
+    return one is other or inspect.unwrap(one).__code__ == inspect.unwrap(other).__code__
+
+
+def _refuse_what_is_no_function(function: Any) -> None:
+    if not inspect.isfunction(inspect.unwrap(function) if callable(function) else function):
+        what = "a partial" if isinstance(function, functools.partial) else f"a {type(function).__name__}"
+        raise InvalidTask(f"@app.task decorates a plain def or async def, not {what}; wrap it in a function.")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidTask(f"Task {function.__qualname__} yields, and a task returns one value; return a list instead.")
+
+
+def _above_zero(what: str, value: Any) -> float | None:
+    return None if value is None else seconds(what, value, above_zero=True)
+
+
+def _missing(**arguments: Any) -> None:
+    raise InvalidTask(
+        f"The code of this task is elsewhere; it was called here with {', '.join(arguments) or 'nothing'}."
+    )

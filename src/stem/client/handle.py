@@ -1,0 +1,100 @@
+"""A task that was enqueued: ask for its state, wait for its end, take its value."""
+
+import time
+from collections.abc import Callable, Generator
+from typing import Any, Generic, TypeVar
+
+from stem.client.link import Link
+from stem.core.envelope import check_id
+from stem.core.errors import TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
+from stem.core.lifecycle import State
+from stem.core.record import TaskRecord
+
+R = TypeVar("R")
+
+RECHECK_SECONDS = 60.0  # a wait without end looks this often whether the task is still known
+
+
+class TaskHandle(Generic[R]):
+    """Good in any process that reaches the store. `created` is False where an earlier task took the enqueue's place."""
+
+    __slots__ = ("_decode", "_link", "created", "id")
+
+    def __init__(
+        self, link: Link, task_id: str, decode: Callable[[TaskRecord], R], *, created: bool | None = None
+    ) -> None:
+        self.id = check_id(task_id)
+        self.created = created
+        self._link = link
+        self._decode = decode
+
+    def __repr__(self) -> str:
+        return f"TaskHandle({self.id!r})"
+
+    def status(self) -> TaskRecord:
+        """The record as it is now. Raises TaskNotFound."""
+        record = self._link.store.results.get([self.id]).get(self.id)
+        if record is None:
+            raise TaskNotFound(f"There is no task {self.id}; it was never enqueued here, or its result has expired.")
+        return record
+
+    def get(self, timeout: float | None = None) -> R:
+        """The returned value. Raises TaskFailed, TaskCancelled, WaitTimeout or (at once) TaskNotFound."""
+        return self._value(self.wait(timeout))
+
+    def wait(self, timeout: float | None = None) -> TaskRecord:
+        """The record once the task has ended, however it ended. Raises WaitTimeout or (at once) TaskNotFound."""
+        ends_at = time.monotonic() + self._patience(timeout)
+        while not (record := self.status()).is_terminal:
+            left = ends_at - time.monotonic()
+            if left <= 0:
+                raise self._too_late(record, timeout)
+            self._link.store.results.wait([self.id], timeout_seconds=min(left, RECHECK_SECONDS))
+        return record
+
+    async def astatus(self) -> TaskRecord:
+        import asyncio
+
+        return await asyncio.to_thread(self.status)
+
+    async def aget(self, timeout: float | None = None) -> R:
+        return self._value(await self.await_ended(timeout))
+
+    async def await_ended(self, timeout: float | None = None) -> TaskRecord:
+        """As `wait`. Any number of these share one thread."""
+        import asyncio
+
+        patience = self._patience(timeout)
+        record: TaskRecord | None = None
+        try:
+            async with asyncio.timeout(None if patience == float("inf") else max(patience, 0.0)):
+                record = await self.astatus()
+                return record if record.is_terminal else await self._link.watcher.ended(self.id)
+        except TimeoutError as error:
+            if isinstance(error, WaitTimeout):
+                raise
+            raise self._too_late(record, timeout) from None
+
+    def __await__(self) -> Generator[Any, None, R]:
+        return self.aget().__await__()
+
+    def _patience(self, timeout: float | None) -> float:
+        longest = self._link.longest_wait_seconds
+        limits = [limit for limit in (timeout, longest) if limit is not None]
+        return min(limits, default=float("inf"))
+
+    def _too_late(self, record: TaskRecord | None, timeout: float | None) -> WaitTimeout:
+        state = f" and is {record.state}" if record is not None else ""
+        if self._link.longest_wait_seconds is not None:
+            return WaitTimeout(
+                f"Task {self.id} has not ended{state}; in eager mode advance the clock to run what is due."
+            )
+        return WaitTimeout(f"Task {self.id} has not ended within {timeout or 0:g} s{state}; it goes on regardless.")
+
+    def _value(self, record: TaskRecord) -> R:
+        if record.state is State.SUCCEEDED:
+            return self._decode(record)
+        said = f"{record.error.type}: {record.error.message}" if record.error is not None else "no reason recorded"
+        if record.state is State.CANCELLED:
+            raise TaskCancelled(f"Task {self.id} ({record.name}) was cancelled: {said}")
+        raise TaskFailed(f"Task {self.id} ({record.name}) failed after {record.attempt + 1} attempts: {said}")

@@ -1,0 +1,112 @@
+"""The app's line to its store: opened when first used, shared by threads, opened anew after a fork."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from weakref import WeakSet
+
+from stem.backends import connect
+from stem.backends.split import join
+from stem.client.watcher import Watcher
+from stem.contracts.store import Store
+from stem.core.config import Settings, masked
+from stem.core.envelope import Push, Receipt
+from stem.core.errors import StemError, UsageError
+from stem.runtime.clock import Clock
+from stem.runtime.keys import Keyring
+
+
+class Link:
+    def __init__(self, settings: Settings, keyring: Keyring, clock: Clock) -> None:
+        self.settings = settings
+        self.keyring = keyring
+        self.clock = clock
+        self.longest_wait_seconds: float | None = None  # in eager tests nothing moves while one waits
+        self._store: Store | None = None
+        self._watcher: Watcher | None = None
+        self._after_push: Callable[[], object] | None = None
+        self._lock = Lock()
+        _links.add(self)
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            with self._lock:
+                if self._store is None:
+                    self._store = open_store(self.settings)
+        return self._store
+
+    @property
+    def watcher(self) -> Watcher:
+        store = self.store
+        with self._lock:
+            if self._watcher is None:
+                self._watcher = Watcher(store.results)
+            return self._watcher
+
+    def push(self, pushes: Sequence[Push], connection: object | None = None) -> list[Receipt]:
+        store = self.store
+        if connection is not None and not store.capabilities.joins_transactions:
+            raise UsageError(
+                f"The store {masked(store.url)} cannot join a transaction; enqueue without connection= after the commit, "
+                "or keep the tasks in the Postgres or SQLite database of the transaction."
+            )
+        receipts = store.broker.push(pushes, connection=connection)
+        if self._after_push is not None:
+            self._after_push()
+        return receipts
+
+    def close(self) -> None:
+        with self._lock:
+            store, self._store = self._store, None
+            watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.close()
+        if store is not None:
+            store.upkeep.close()
+
+    @contextmanager
+    def replaced(self, store: Store, clock: Clock, after_push: Callable[[], object]) -> Iterator[None]:
+        """Another store and clock for a while; what was open stays open behind them."""
+        names = ("_store", "_watcher", "clock", "longest_wait_seconds", "_after_push")
+        before = {name: getattr(self, name) for name in names}
+        self._store, self._watcher, self.clock = store, None, clock
+        self.longest_wait_seconds, self._after_push = 0.0, after_push
+        try:
+            yield
+        finally:
+            self.close()
+            for name, value in before.items():
+                setattr(self, name, value)
+
+    def _forget(self) -> None:
+        if self._store is not None:
+            _inherited.append(self._store)
+        self._store = self._watcher = None
+        self._lock = Lock()
+
+
+def open_store(settings: Settings) -> Store:
+    """The store that the settings name; two joined in one where the results live apart from the broker."""
+    broker = connect(settings.broker_url, settings)
+    if not settings.results_are_apart or settings.results_url is None:
+        return broker
+    try:
+        return join(broker, connect(settings.results_url, settings))
+    except StemError:
+        broker.upkeep.close()
+        raise
+
+
+_links: "WeakSet[Link]" = WeakSet()
+# A child must not close its parent's connections, and dropping the last reference would: they share their sockets.
+_inherited: list[Store] = []
+
+
+def _after_fork() -> None:
+    for link in list(_links):
+        link._forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)

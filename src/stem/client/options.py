@@ -1,0 +1,191 @@
+"""What may be said about a task and about one call of it, and how the two become one checked plan."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypedDict
+
+import msgspec
+
+from stem.client.policy import (
+    MAX_SECONDS,
+    RetryWish,
+    check_max_retries,
+    check_travelling_retry,
+    seconds,
+)
+from stem.core.envelope import check_headers, check_id, check_moment, check_priority, check_queue, encode_args
+from stem.core.errors import InvalidArguments, InvalidTask
+from stem.core.retry import RetryStrategy
+
+UntilDone = Literal["until_done"]
+Duration = float | timedelta
+
+MAX_HEADERS_BYTES = 16 * 1024
+MAX_META_BYTES = 64 * 1024
+
+
+class TaskOptions(TypedDict, total=False):
+    """Of a task, for all its calls. None is as good as absent."""
+
+    name: str | None  # default: module and qualified name of the function
+    queue: str | None
+    max_retries: int | None
+    retry: RetryWish | None
+    soft_limit: Duration | None
+    hard_limit: Duration | None
+    rate_limit: str | None  # "5/s", "100/m"
+    priority: int | None  # 0 (last) to 9 (first), default 5
+    unique: UntilDone | Duration | None
+    isolate: bool
+    visibility_timeout: Duration | None
+
+
+class CallOptions(TypedDict, total=False):
+    """Of one call; they count before the task's. None is as good as absent."""
+
+    id: str | None  # makes the enqueue idempotent
+    queue: str | None
+    priority: int | None
+    delay: Duration | None
+    not_before: datetime | None  # with a time zone
+    expires: Duration | datetime | None
+    headers: Mapping[str, str] | None
+    meta: Mapping[str, Any] | None
+    max_retries: int | None
+    retry: RetryWish | None
+    soft_limit: Duration | None
+    hard_limit: Duration | None
+    unique: UntilDone | Duration | Literal[False] | None  # False: not unique, though the task is
+    visibility_timeout: Duration | None
+    connection: object | None  # the caller's open transaction
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything about a push except its arguments and its moment; already checked.
+
+    `unique`: "" is not unique, "until_done", or seconds.
+    """
+
+    id: str | None = None
+    queue: str
+    priority: int = 5
+    delay_seconds: float | None = None
+    not_before: datetime | None = None
+    expires_seconds: float | None = None
+    expires_at: datetime | None = None
+    headers: dict[str, str] = {}
+    meta: dict[str, Any] = {}
+    max_retries: int
+    retry: RetryStrategy | None = None  # the call's own
+    soft_limit: float | None = None  # the call's own
+    hard_limit: float | None = None  # the call's own
+    unique: UntilDone | float | Literal[""] = ""
+    visibility_timeout: float | None = None
+    connection: object | None = None
+
+
+def planned(plan: Plan, options: Mapping[str, Any]) -> Plan:
+    """The plan with these options laid over it. Raises InvalidTask."""
+    changes: dict[str, Any] = {}
+    for name, value in options.items():
+        check = _CHECKS.get(name)
+        if check is None:
+            raise InvalidTask(f"There is no option {name!r}; the options are {', '.join(_CHECKS)}.")
+        if value is not None:
+            changes.update(check(value))
+    made = msgspec.structs.replace(plan, **changes)
+    if made.delay_seconds is not None and made.not_before is not None:
+        raise InvalidTask("A call has both delay and not_before; give one of them.")
+    return made
+
+
+def check_limits(soft: float | None, hard: float | None) -> None:
+    if soft is not None and hard is not None and soft >= hard:
+        raise InvalidTask(f"The soft limit of {soft:g} s is not below the hard limit of {hard:g} s; lower it.")
+
+
+def check_unique(value: Any) -> UntilDone | float | Literal[""]:
+    if value is False:
+        return ""
+    if value == "until_done":
+        return "until_done"
+    if isinstance(value, str):
+        raise InvalidTask(f"unique is {value!r}; use 'until_done' or a number of seconds.")
+    return seconds("unique", value, above_zero=True)
+
+
+def _check_not_before(value: Any) -> dict[str, Any]:
+    return {"not_before": _moment(value, "not_before")}
+
+
+def _check_expires(value: Any) -> dict[str, Any]:
+    if isinstance(value, datetime):
+        return {"expires_at": _moment(value, "expires"), "expires_seconds": None}
+    return {"expires_seconds": seconds("expires", value, above_zero=True), "expires_at": None}
+
+
+def _moment(value: Any, what: str) -> datetime:
+    if not isinstance(value, datetime):
+        raise InvalidTask(f"{what} is {value!r}; give a datetime with a time zone.")
+    try:
+        moment = check_moment(value, what)
+    except OverflowError:
+        moment = datetime.min.replace(tzinfo=UTC)
+    if not 1970 <= moment.year < 1970 + MAX_SECONDS / (365 * 86400) + 100:
+        raise InvalidTask(f"{what} {value.isoformat()} is not between 1970 and 2170.")
+    return moment
+
+
+def _check_headers(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InvalidTask(f"headers is a {type(value).__name__}; give a dict of strings.")
+    headers = check_headers(value)
+    try:
+        size = sum(len(name) + len(text.encode()) for name, text in headers.items())
+    except UnicodeEncodeError:
+        raise InvalidTask("A header holds characters that UTF-8 cannot carry; remove them.") from None
+    if size > MAX_HEADERS_BYTES:
+        raise InvalidTask(f"The headers take {size:,} bytes and the limit is {MAX_HEADERS_BYTES:,}; use arguments.")
+    return {"headers": headers}
+
+
+def _check_meta(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise InvalidTask("meta is not an object; give a dict with string keys.")
+    try:
+        encoded = encode_args(value, limit_bytes=MAX_META_BYTES)
+    except InvalidArguments as error:
+        raise InvalidTask(str(error).replace("The arguments", "The meta", 1)) from error
+    # Decoded again, so that what is signed and kept is what a reader will see.
+    return {"meta": msgspec.json.decode(encoded)}
+
+
+def _seconds_of(what: str, *, above_zero: bool) -> Callable[[Any], float]:
+    return lambda value: seconds(what, value, above_zero=above_zero)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _field(name: str, check: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+    return lambda value: {name: check(value)}
+
+
+_CHECKS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "id": _field("id", check_id),
+    "queue": _field("queue", check_queue),
+    "priority": _field("priority", check_priority),
+    "delay": _field("delay_seconds", _seconds_of("delay", above_zero=False)),
+    "not_before": _check_not_before,
+    "expires": _check_expires,
+    "headers": _check_headers,
+    "meta": _check_meta,
+    "max_retries": _field("max_retries", check_max_retries),
+    "retry": _field("retry", check_travelling_retry),
+    "soft_limit": _field("soft_limit", _seconds_of("soft_limit", above_zero=True)),
+    "hard_limit": _field("hard_limit", _seconds_of("hard_limit", above_zero=True)),
+    "unique": _field("unique", check_unique),
+    "visibility_timeout": _field("visibility_timeout", _seconds_of("visibility_timeout", above_zero=True)),
+    "connection": _field("connection", _same),
+}

@@ -1,0 +1,79 @@
+"""What the call, the task and the app agreed on for failures: the call's word counts first, the app's last."""
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from stem.core.envelope import Envelope
+from stem.core.errors import InvalidTask
+from stem.core.record import TaskError
+from stem.core.retry import Delays, Exponential, Fixed, RetryStrategy
+from stem.core.settle import Policy
+
+RetryCallable = Callable[[int, TaskError], float]
+RetryWish = RetryStrategy | float | Sequence[float] | RetryCallable
+
+MAX_RETRIES = 1_000_000
+MAX_SECONDS = 100 * 365 * 86400.0
+
+
+def policy_for(envelope: Envelope, retry: RetryStrategy | RetryCallable) -> Policy:
+    """`retry` is the task's (or through it the app's) strategy; the envelope's, if it has one, was the call's own."""
+    return Policy(max_retries=envelope.max_retries, retry=envelope.retry or retry)
+
+
+def check_retry(value: RetryWish) -> RetryStrategy | RetryCallable:
+    """A strategy from what people write: a strategy, seconds, a list of seconds, or a function of attempt and error."""
+    match value:
+        case Exponential(base, cap, jitter):
+            seconds("The base of a retry delay", base)
+            seconds("The cap of a retry delay", cap)
+            if not 0 <= jitter <= 1:
+                raise InvalidTask(f"The jitter of a retry delay is {jitter!r}; use a share from 0 to 1.")
+            return Exponential(float(base), float(cap), float(jitter))
+        case Fixed(delay):
+            return Fixed(seconds("A retry delay", delay))
+        case Delays(seconds=steps):
+            return _delays(steps)
+        case list() | tuple():
+            return _delays(value)
+        case _:
+            return value if callable(value) else Fixed(seconds("A retry delay", value))
+
+
+def check_travelling_retry(value: RetryWish) -> RetryStrategy:
+    checked = check_retry(value)
+    if callable(checked):
+        raise InvalidTask("A retry function cannot travel with a call; give it to the task: @app.task(retry=…).")
+    return checked
+
+
+def check_max_retries(value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_RETRIES:
+        raise InvalidTask(f"max_retries {value!r} is not a whole number from 0 to {MAX_RETRIES:,}.")
+    return value
+
+
+def check_limit(what: str) -> Callable[[Any], float]:
+    return lambda value: seconds(what, value, above_zero=True)
+
+
+def seconds(what: str, value: Any, *, above_zero: bool = False) -> float:
+    """A duration in seconds from a number or a timedelta. Raises InvalidTask."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise InvalidTask(f"{what} is {value!r}; give a number of seconds or a timedelta.")
+    if value < 0 or (above_zero and value == 0):
+        raise InvalidTask(f"{what} is {value:g} s; it must {'be above zero' if above_zero else 'not be negative'}.")
+    if value > MAX_SECONDS:
+        raise InvalidTask(f"{what} is longer than a hundred years; give it in seconds.")
+    # Always a float: 30 and 30.0 would differ in what a signature covers.
+    return float(value)
+
+
+def _delays(steps: Sequence[float]) -> Delays:
+    if not steps:
+        raise InvalidTask("A list of retry delays is empty; give at least one, the last one repeats.")
+    return Delays(tuple(seconds("A retry delay", step) for step in steps))

@@ -1,0 +1,240 @@
+"""What a task's function takes and returns: bind a call to it, check it, and decode it again where it runs."""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from stem.core.envelope import encode_args
+from stem.core.errors import InvalidArguments, InvalidTask
+
+CONTEXT_CLASS = "TaskContext"  # a parameter of this class is filled in by the worker and is no argument
+
+
+class Signature:
+    """The parameters of one function, with a decoder for its arguments that is built once.
+
+    Checked is what the worker will decode: the JSON of the arguments against the annotations. An annotation that JSON has
+    no form for counts as Any. Defaults are not stored, so they are those of the code that runs the task.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        parameters = list(inspect.signature(function).parameters.values())
+        hints = _hints(function)
+        self.name = name
+        self.context = next((p.name for p in parameters if _is_context(hints.get(p.name))), None)
+        arguments = [p for p in parameters if p.name != self.context]
+        for parameter in arguments:
+            _refuse_positional(name, parameter)
+        extra = next((p for p in arguments if p.kind is p.VAR_KEYWORD), None)
+        named = [p for p in arguments if p is not extra]
+        self.names = tuple(p.name for p in named)
+        self.positional = tuple(p.name for p in named if p.kind is not p.KEYWORD_ONLY)
+        self.required = tuple(p.name for p in named if p.default is p.empty)
+        self._known = frozenset(self.names)
+        self._required = frozenset(self.required)
+        self._takes_more = extra is not None
+        self._extra_type = _json_type(hints.get(extra.name, Any)) if extra is not None else None
+        self._decoder = _decoder(name, named, hints, forbid_unknown=extra is None)
+        self._returns = msgspec.json.Decoder(_json_type(hints.get("return", Any)))
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The call as one object of named arguments. Raises InvalidArguments."""
+        arguments = dict(zip(self.positional, args, strict=False))
+        if len(args) > len(self.positional):
+            raise InvalidArguments(
+                f"{self.name} takes {len(self.positional)} positional arguments and got {len(args)}; {self._usage()}."
+            )
+        if arguments and (twice := arguments.keys() & kwargs.keys()):
+            raise InvalidArguments(f"{self.name} got argument {min(twice)!r} twice; give it once.")
+        arguments.update(kwargs)
+        self._check_names(arguments)
+        return arguments
+
+    def bind_object(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The same for a call that names all its arguments. Raises InvalidArguments."""
+        refuse_no_object(arguments)
+        self._check_names(arguments)
+        return arguments
+
+    def _check_names(self, arguments: Mapping[str, Any]) -> None:
+        given = arguments.keys()
+        if not self._required <= given:
+            missing = ", ".join(repr(name) for name in self.required if name not in given)
+            raise InvalidArguments(f"{self.name} is missing {missing}; {self._usage()}.")
+        if given <= self._known:
+            return
+        if not self._takes_more:
+            unknown = ", ".join(sorted(repr(name) for name in given - self._known))
+            raise InvalidArguments(f"{self.name} has no argument {unknown}; {self._usage()}.")
+        if self.context in given:
+            raise InvalidArguments(
+                f"Argument {self.context!r} of {self.name} is filled in by the worker; leave it out."
+            )
+
+    def encode(self, arguments: Mapping[str, Any], *, limit_bytes: int) -> Raw:
+        """The JSON of bound arguments, checked against the annotations. Raises InvalidArguments."""
+        encoded = encode_plain(arguments, limit_bytes=limit_bytes)
+        self.decode(encoded)
+        return encoded
+
+    def decode(self, encoded: Raw) -> dict[str, Any]:
+        """The keyword arguments to call the function with, of the types it asked for. Raises InvalidArguments."""
+        try:
+            values = self._decoder.decode(encoded)
+            arguments = {
+                name: value
+                for name, value in zip(self.names, msgspec.structs.astuple(values), strict=True)
+                if value is not UNSET
+            }
+            if self._takes_more:
+                arguments.update(self._more(encoded))
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise InvalidArguments(f"The arguments do not fit {self.name}: {error}; {self._usage()}.") from error
+        return arguments
+
+    def decode_result(self, payload: Raw) -> Any:
+        """The returned value, of the annotated type; as plain JSON where the function did not keep to its annotation."""
+        try:
+            return self._returns.decode(payload)
+        except msgspec.ValidationError:
+            return msgspec.json.decode(payload)
+
+    def _more(self, encoded: Raw) -> dict[str, Any]:
+        everything = msgspec.json.decode(encoded, type=dict[str, Any])
+        return {
+            name: msgspec.convert(value, self._extra_type)
+            for name, value in everything.items()
+            if name not in self._known and name != self.context
+        }
+
+    def _usage(self) -> str:
+        shown = [name if name in self._required else f"{name}=…" for name in self.names]
+        return f"it takes ({', '.join([*shown, '**'] if self._takes_more else shown)})"
+
+
+def refuse_no_object(arguments: object) -> None:
+    if not isinstance(arguments, Mapping) or not all(isinstance(name, str) for name in arguments):
+        raise InvalidArguments("The arguments are not one object of named arguments; pass a dict with string keys.")
+
+
+def encode_plain(arguments: Mapping[str, Any], *, limit_bytes: int) -> Raw:
+    """The JSON of arguments for a task whose signature is not known here. Raises InvalidArguments."""
+    encoded = encode_args(arguments, limit_bytes=limit_bytes)
+    if b"null" in bytes(encoded) and _holds_nan(arguments):
+        # JSON has no form for them, and the encoder would write null without a word.
+        raise InvalidArguments(
+            "The arguments hold a number that is NaN or infinite; JSON has none, pass None or a string."
+        )
+    return encoded
+
+
+def encode_result(value: Any, *, limit_bytes: int) -> Raw:
+    """The JSON of a returned value, under the same rules as arguments. Raises InvalidArguments."""
+    try:
+        wrapped = bytes(encode_plain({"": value}, limit_bytes=limit_bytes + len('{"":}')))
+    except InvalidArguments as error:
+        raise InvalidArguments(str(error).replace("The arguments", "The result", 1)) from error
+    return Raw(wrapped[len('{"":') : -len("}")])
+
+
+def _refuse_positional(name: str, parameter: inspect.Parameter) -> None:
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        raise InvalidTask(f"Task {name} takes *{parameter.name}, and arguments travel by name; take a list instead.")
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        raise InvalidTask(
+            f"Parameter {parameter.name!r} of task {name} is positional-only, and arguments travel by name; remove the '/'."
+        )
+
+
+def _decoder(
+    name: str, parameters: list[inspect.Parameter], hints: dict[str, Any], *, forbid_unknown: bool
+) -> "msgspec.json.Decoder[Any]":
+    fields: list[Any] = []
+    for number, parameter in enumerate(parameters):
+        wanted = _json_type(hints.get(parameter.name, Any))
+        if parameter.default is parameter.empty:
+            fields.append((f"a{number}", wanted))
+        elif wanted is Any:
+            fields.append((f"a{number}", Any, UNSET))
+        else:
+            fields.append((f"a{number}", _or_unset(wanted), UNSET))
+    # Fields have names of their own, so that no parameter's name can clash with a struct's.
+    struct = msgspec.defstruct(
+        "Arguments",
+        fields,
+        kw_only=True,
+        forbid_unknown_fields=forbid_unknown,
+        rename={f"a{number}": parameter.name for number, parameter in enumerate(parameters)},
+        namespace={"__doc__": f"The arguments of {name}."},
+    )
+    return msgspec.json.Decoder(struct)
+
+
+def _or_unset(wanted: Any) -> Any:
+    return Union[wanted, UnsetType]  # noqa: UP007 - `wanted` is a value here, and may be one that has no `|`
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Resolved annotations; one that cannot be resolved (a name imported for type checking only) stays as its text."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (NameError, AttributeError, TypeError, SyntaxError):
+        pass
+    plain = inspect.unwrap(function)
+    hints = {}
+    for name, annotation in getattr(plain, "__annotations__", {}).items():
+        single = type("Single", (), {"__annotations__": {name: annotation}, "__module__": plain.__module__})
+        try:
+            hints[name] = get_type_hints(single, getattr(plain, "__globals__", {}), include_extras=True)[name]
+        except (NameError, AttributeError, TypeError, SyntaxError):
+            hints[name] = annotation
+    return hints
+
+
+def _is_context(hint: Any) -> bool:
+    if isinstance(hint, str):
+        return hint.split("[")[0].split(".")[-1].strip() == CONTEXT_CLASS
+    if get_origin(hint) is not None:
+        return any(_is_context(part) for part in (get_origin(hint), *get_args(hint)))
+    return isinstance(hint, type) and hint.__name__ == CONTEXT_CLASS
+
+
+def _json_type(hint: Any) -> Any:
+    """The annotation if msgspec can decode it from JSON, else Any."""
+    try:
+        info = msgspec.inspect.type_info(hint)
+        msgspec.json.Decoder(hint)
+        msgspec.json.Decoder(_or_unset(hint))
+    except (TypeError, NameError):
+        return Any
+    return Any if _holds_custom(info, set()) else hint
+
+
+def _holds_custom(info: Any, seen: set[int]) -> bool:
+    """Whether a class that JSON has no form for hides somewhere in the type."""
+    if id(info) in seen:
+        return False
+    seen.add(id(info))
+    if isinstance(info, msgspec.inspect.CustomType):
+        return True
+    if isinstance(info, tuple):
+        return any(_holds_custom(part, seen) for part in info)
+    if isinstance(info, (msgspec.inspect.Type, msgspec.inspect.Field)):
+        return any(_holds_custom(getattr(info, name), seen) for name in info.__struct_fields__)
+    return False
+
+
+def _holds_nan(value: Any) -> bool:
+    match value:
+        case float():
+            return not math.isfinite(value)
+        case dict():
+            return any(_holds_nan(part) for part in value.values())
+        case list() | tuple() | set() | frozenset():
+            return any(_holds_nan(part) for part in value)
+        case _:
+            return False
