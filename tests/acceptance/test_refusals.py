@@ -2,7 +2,6 @@
 
 import json
 import socket
-import sqlite3
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -161,17 +160,6 @@ def test_a_file_that_is_no_database_exits_70_and_is_left_alone(shell: Shell) -> 
     for words in (("health",), ("enqueue", "a")):
         assert "stem.db" in shell.refusal(*words, code=70)
     assert letter.read_text() == "Dear Ada, " * 1000
-
-
-def test_a_database_of_someone_elses_exits_70_and_is_left_alone(shell: Shell) -> None:
-    path = shell.directory / "stem.db"
-    with sqlite3.connect(path) as theirs:
-        theirs.execute("create table tasks (mine text)")
-    theirs.close()
-    shell.refusal("enqueue", "a", code=70)
-    with sqlite3.connect(path) as theirs:
-        assert theirs.execute("select name from sqlite_master where type = 'table'").fetchall() == [("tasks",)]
-    theirs.close()
 
 
 def test_a_folder_that_is_not_there_exits_70(shell: Shell) -> None:

@@ -89,8 +89,9 @@ def show_letter(session: Session, id: str) -> None:
     """
     from stem.core.envelope import check_id
 
+    check_id(id)
     with session.store() as store:
-        letter = store.deadletters.get(check_id(id))
+        letter = store.deadletters.get(id)
     if letter is None:
         raise DeadLetterNotFound(f"There is no dead letter {id} here; see 'stem dlq list' for those there are.")
     if session.as_json:

@@ -65,7 +65,7 @@ def enqueue(
         **options,
     }
     with _app(session, path) as app:
-        handle = app.enqueue(name, check=path is not None, **call)
+        handle = app.enqueue(name, check=bool(path), **call)
         if wait is None and session.as_json:
             show.json({"id": handle.id, "created": handle.created})
         elif not session.as_json:
@@ -80,9 +80,8 @@ def _app(session: Session, path: str | None) -> "Iterator[Stem]":
     """The user's app, or one that knows no tasks; either on the store that the flags name."""
     from stem import Stem
 
-    if path is None:
-        settings = session.settings()
-        app = Stem(settings.broker_url, results_url=settings.results_url, namespace=settings.namespace)
+    if not path:
+        app = Stem(settings=session.settings())
     else:
         os.environ.update(session.environment())  # before the import: that is when an app reads its settings
         app = loading.load(path)

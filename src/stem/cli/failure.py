@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import click
 
+from stem.cli.show import plain
 from stem.core.errors import StemError
 
 USAGE = 64
@@ -32,8 +33,6 @@ def _reading(error: Exception) -> tuple[str, str, int]:
             return type(error).__name__, str(error), error.exit_code
         case click.UsageError():
             return "UsageError", _with_pointer(error), USAGE
-        case click.FileError():
-            return "UsageError", error.format_message(), USAGE
         case _:
             brief = traceback.format_exception_only(error)[-1].strip()
             remedy = "run it again with --traceback, and report what it shows"
@@ -46,8 +45,6 @@ def _with_pointer(error: click.UsageError) -> str:
 
 
 def _one_line(message: str) -> str:
-    from stem.cli.show import plain
-
     return plain(" ".join(message.split()))
 
 

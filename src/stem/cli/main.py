@@ -30,7 +30,7 @@ def run(arguments: Sequence[str]) -> int:
         exit_code = _invoke(arguments)
         sys.stdout.flush()
         return exit_code
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
         # The reader has left. The interpreter flushes stdout once more on its way out; let that go nowhere.

@@ -48,8 +48,9 @@ def peek(session: Session, queue: str, limit: int) -> None:
     """
     from stem.core.envelope import check_queue
 
+    check_queue(queue)
     with session.store() as store:
-        waiting = store.broker.peek(check_queue(queue), limit=limit)
+        waiting = store.broker.peek(queue, limit=limit)
     if session.as_json:
         from stem.cli import shapes
 

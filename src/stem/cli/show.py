@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -51,7 +52,12 @@ def more(command: str) -> None:
 def json(value: Any) -> None:
     import msgspec
 
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    encoded = msgspec.json.encode(value)
+    with suppress(
+        RecursionError
+    ):  # arguments may be nested as deep as can be; unindented they are as good for a script
+        encoded = msgspec.json.format(encoded, indent=2)
+    click.echo(encoded.decode())
 
 
 def plain(text: str) -> str:

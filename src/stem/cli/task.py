@@ -34,6 +34,9 @@ def show_task(session: Session, id: str) -> None:
     \b
     Example: stem task show 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00
     """
+    from stem.core.envelope import check_id
+
+    check_id(id)
     with session.store() as store:
         record = found(store.results, id)
     if session.as_json:
@@ -96,15 +99,16 @@ def result(session: Session, id: str, wait: float) -> None:
     \b
     Example: stem task result 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00 --wait 30s
     """
+    from stem.core.envelope import check_id
+
+    check_id(id)
     with session.store() as store:
         record = awaited(store.results, id, wait)
     ending.tell(record, as_json=session.as_json)
 
 
 def found(results: "Results", id: str) -> "TaskRecord":
-    from stem.core.envelope import check_id
-
-    record = results.get([check_id(id)]).get(id)
+    record = results.get([id]).get(id)
     if record is None:
         raise TaskNotFound(
             f"There is no task {id} here: it was never enqueued to this store, or its record has expired."
