@@ -28,6 +28,8 @@ DEEP = "[" * 10_000 + "]" * 10_000
         (("enqueue", "a", "--arg", "x=1", "--arg", "x=2"), "given twice"),
         (("enqueue", "a", "--arg", 'x="\\u0000"'), "NUL"),
         (("enqueue", "a", "--arg", "x=" + "x" * 120_000, *(f"--arg=y{n}=" + "y" * 120_000 for n in range(9))), "limit"),
+        (("enqueue", "a", "--arg", "x=\udcff"), "is not UTF-8"),
+        (("task", "list", "--queue", "\udcff"), "is not UTF-8"),
         (("enqueue", "a", "--priority", "12"), "'--priority': 12 is not in the range"),
         (("enqueue", "a", "--priority", "high"), "'--priority'"),
         (("enqueue", "a", "--delay", "-5s"), "'-5s' is not a duration"),
@@ -63,7 +65,7 @@ DEEP = "[" * 10_000 + "]" * 10_000
         (("dlq", "purge", "--all"), "add --yes"),
         (("dlq", "replay", "no spaces"), "no spaces"),
     ],
-    ids=lambda value: " ".join(value)[:50] if isinstance(value, tuple) else "",
+    ids=lambda value: ascii(" ".join(value))[1:50] if isinstance(value, tuple) else "",
 )
 def test_a_usage_mistake_exits_64_and_writes_nothing(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
     refusal = shell.refusal(*words, code=64)

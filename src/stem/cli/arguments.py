@@ -34,7 +34,7 @@ def texts(pairs: Sequence[str], option: str) -> dict[str, str]:
 
 
 def _object(text: str) -> dict[str, Any]:
-    value = _decoded(_contents(text) if text.startswith("@") else text.encode(errors="surrogateescape"), "--args")
+    value = _decoded(_contents(text) if text.startswith("@") else text.encode(), "--args")
     if not isinstance(value, dict):
         raise InvalidArguments("""--args is not a JSON object of named arguments; write it like '{"to": "ada"}'.""")
     return value
@@ -54,7 +54,7 @@ def _value(text: str, what: str) -> Any:
     import msgspec
 
     if text[:1] in ("{", "[", '"'):
-        return _decoded(text.encode(errors="surrogateescape"), what)
+        return _decoded(text.encode(), what)
     try:
         return msgspec.json.decode(text)
     except msgspec.MsgspecError:

@@ -81,6 +81,6 @@ def _opened(url: str, settings: "Settings") -> "Iterator[Store]":
 
 def _print_store(role: str, facts: dict[str, Any]) -> None:
     latency = f"{facts['latencySeconds'] * 1000:.1f} ms"
-    click.echo(show.plain(f"{role:<9}  {facts['url']}  {facts['backend']} {facts['server']}  {latency}"))
+    click.echo(show.plain(f"{role:<9}  {facts['url']}  {facts['server']}  {latency}"))
     for warning in facts["warnings"]:
         click.echo(show.plain(f"{'warning':<9}  {warning}"))

@@ -12,6 +12,7 @@ from stem.cli.enqueue import enqueue
 from stem.cli.health import health
 from stem.cli.queue import queue
 from stem.cli.task import task
+from stem.core.errors import UsageError
 
 INTERRUPTED = 130
 CLOSED_PIPE = 141  # as the shell reports a program that SIGPIPE ended
@@ -41,6 +42,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: Sequence[str]) -> int:
+    _check_text(arguments)
     try:
         # Not `cli.main()`, which has exit codes and words of its own for errors, Ctrl-C and closed pipes.
         with cli.make_context("stem", list(arguments)) as context:
@@ -51,6 +53,15 @@ def _invoke(arguments: Sequence[str]) -> int:
         click.echo(bare.ctx.get_help() if bare.ctx else "")
         return 0
     return 0
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """Stores and JSON hold UTF-8; bytes that are not could be neither sent nor looked for."""
+    for word in arguments:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"Argument {word!r} is not UTF-8 text.") from error
 
 
 def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
