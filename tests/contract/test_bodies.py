@@ -65,7 +65,7 @@ def test_numbers_keep_every_digit(store: Store) -> None:
 
 
 def test_empty_things_stay_what_they_are(store: Store) -> None:
-    meta = {"list": [], "dict": {}, "null": None, "text": "", "no": False, "nested": [[], {}, [{}]]}
+    meta: dict[str, object] = {"list": [], "dict": {}, "null": None, "text": "", "no": False, "nested": [[], {}, [{}]]}
     delivery = push_and_claim(store, a_push("a", meta=meta))
     assert delivery.envelope.meta == meta
     store.broker.report([Report(delivery.lease, {"list": [], "dict": {}})], worker=WORKER)

@@ -1,6 +1,8 @@
 """What a claim promises: the right ones, in order, to one holder, no more than asked for."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 from conftest import OpenStore
 from stem.contracts.store import Store
@@ -141,7 +143,7 @@ def test_two_claimers_never_hold_one_delivery(store: Store, open_store: OpenStor
             got += ids(deliveries)
         return got
 
-    shares = together([lambda each=each: take(each) for each in stores])
+    shares = together([partial(take, each) for each in stores])
     everything = [id for share in shares for id in share]
     assert sorted(everything) == sorted(f"a{n}" for n in range(200))
 
@@ -163,5 +165,6 @@ def test_a_claimer_that_races_with_settlers_sees_each_task_once(store: Store, op
             got += ids(deliveries)
         return got
 
-    shares = together([produce, *[lambda each=each: consume(each) for each in stores]])
+    works: list[Callable[[], list[str]]] = [produce, *[partial(consume, each) for each in stores]]
+    shares = together(works)
     assert sorted(id for share in shares for id in share) == sorted(f"a{n}" for n in range(total))

@@ -1,6 +1,7 @@
 """Dead letters: read them, replay them, drop them."""
 
 from datetime import timedelta
+from functools import partial
 
 from conftest import OpenStore
 from stem.contracts.store import Store
@@ -147,7 +148,7 @@ def test_many_replayers_replay_each_letter_once(store: Store, open_store: OpenSt
     store.broker.push([a_push(f"n{n}") for n in range(40)])
     store.broker.settle([dead(each) for each in claim(store)], worker=WORKER)
     stores = [open_store() for _ in range(4)]
-    answers = together([lambda each=each: each.deadletters.replay(DeadFilter()) for each in stores])
+    answers = together([partial(each.deadletters.replay, DeadFilter()) for each in stores])
     assert sorted(id for answer in answers for id in answer) == sorted(f"n{n}" for n in range(40))
     assert len(claim(store)) == 40
 

@@ -1,10 +1,12 @@
 """The log of everything that happened: in order, once each, resumable."""
 
 import time
+from functools import partial
 
 from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Report
+from stem.core.event import Event
 from stem.core.lifecycle import EventKind
 from support.arrows import walk
 from support.asking import WORKER, all_events, bury, claim, claim_one, events_of, expire, push_and_claim, record, state
@@ -132,8 +134,9 @@ def test_a_follower_sees_each_event_once_while_threads_write(store: Store, open_
         for step in range(40):
             each.broker.push(pushes(f"{n}-{step}-a", f"{n}-{step}-b"))
 
-    running = [in_thread(lambda n=n, each=each: write(n, each)) for n, each in enumerate(writers)]
-    seen, after = [], None
+    running = [in_thread(partial(write, n, each)) for n, each in enumerate(writers)]
+    seen: list[Event] = []
+    after = None
     while len(seen) < 240:
         assert store.events.wait(after, timeout_seconds=20), f"stuck after {len(seen)} events"
         for event in store.events.read(after, limit=17):
@@ -155,7 +158,8 @@ def test_a_follower_sees_each_event_once_while_processes_write(
     gate = barrier(4)
     writers = [Errand(push_many, durable_url, namespace, f"w{n}", 50, gate) for n in range(3)]
     gate.wait(60)
-    seen, after = [], None
+    seen: list[str] = []
+    after = None
     while len(seen) < 150:
         assert durable_store.events.wait(after, timeout_seconds=20), f"stuck after {len(seen)} events"
         for event in durable_store.events.read(after, limit=7):

@@ -1,7 +1,10 @@
 """Leased, fenced, named locks."""
 
+from functools import partial
+
 from conftest import OpenStore
 from stem.contracts.store import Store
+from support.asking import let_time_pass
 from support.beside import Errand, barrier, together
 from support.errands import hold_lock
 from support.until import until
@@ -20,8 +23,7 @@ def test_a_lock_has_one_owner(store: Store) -> None:
 def test_its_owner_may_acquire_again_and_keeps_the_number(store: Store) -> None:
     fence = store.locks.acquire("l", owner="me", ttl_seconds=0.3)
     assert store.locks.acquire("l", owner="me", ttl_seconds=60) == fence
-    now = store.upkeep.now()
-    until(lambda: store.upkeep.now() > now + 0.4)
+    let_time_pass(store, 0.4)
     assert store.locks.owner("l") == "me"
 
 
@@ -46,8 +48,7 @@ def test_a_released_lock_is_free_and_the_next_fence_is_higher(store: Store) -> N
 def test_a_renewed_lock_outlives_its_first_term(store: Store) -> None:
     store.locks.acquire("l", owner="me", ttl_seconds=0.3)
     assert store.locks.renew("l", owner="me", ttl_seconds=60)
-    now = store.upkeep.now()
-    until(lambda: store.upkeep.now() > now + 0.4)
+    let_time_pass(store, 0.4)
     assert store.locks.acquire("l", owner="you", ttl_seconds=60) is None
 
 
@@ -55,7 +56,7 @@ def test_an_expired_lock_is_stolen_and_the_old_owner_refused(store: Store, open_
     thief = open_store()
     first = store.locks.acquire("l", owner="me", ttl_seconds=0.1)
     second = until(lambda: thief.locks.acquire("l", owner="you", ttl_seconds=60))
-    assert first is not None and second > first
+    assert first is not None and second is not None and second > first
     assert store.locks.owner("l") == "you"
     assert not store.locks.renew("l", owner="me", ttl_seconds=60)
     assert not store.locks.release("l", owner="me")
@@ -75,7 +76,7 @@ def test_an_expired_lock_cannot_be_renewed_and_pruning_does_not_reset_its_fence(
 def test_of_many_that_try_at_once_one_wins(store: Store, open_store: OpenStore) -> None:
     stores = [open_store() for _ in range(4)]
     fences = together(
-        [lambda n=n, each=each: each.locks.acquire("l", owner=f"o{n}", ttl_seconds=60) for n, each in enumerate(stores)]
+        [partial(each.locks.acquire, "l", owner=f"o{n}", ttl_seconds=60) for n, each in enumerate(stores)]
     )
     assert sum(fence is not None for fence in fences) == 1
 

@@ -1,14 +1,14 @@
 """Mailboxes and broadcast: small messages that reach whom they should, once, and never late."""
 
 import time
+from functools import partial
 
 from conftest import OpenStore
 from stem.contracts.store import Store
-from support.asking import claim
+from support.asking import claim, let_time_pass
 from support.beside import Errand, barrier, in_thread, is_waiting, timed, together
 from support.builders import a_push
 from support.errands import send_when_told
-from support.until import until
 
 
 def test_a_message_is_taken_out_once_oldest_first(store: Store, open_store: OpenStore) -> None:
@@ -44,8 +44,8 @@ def test_a_sleeping_receiver_is_woken(store: Store, open_store: OpenStore) -> No
 def test_receiving_ends_on_time(store: Store) -> None:
     subscription = store.mail.subscribe("news")
     for receive in (
-        lambda: store.mail.receive("box", timeout_seconds=0.2),
-        lambda: subscription.receive(timeout_seconds=0.2),
+        partial(store.mail.receive, "box", timeout_seconds=0.2),
+        partial(subscription.receive, timeout_seconds=0.2),
     ):
         began = time.monotonic()
         assert receive() == []
@@ -64,7 +64,7 @@ def test_of_many_receivers_each_message_goes_to_one(store: Store, open_store: Op
             got += messages
         return got
 
-    shares = together([lambda each=each: take(each) for each in stores])
+    shares = together([partial(take, each) for each in stores])
     assert sorted(m for share in shares for m in share) == sorted(b"%d" % n for n in range(60))
 
 
@@ -74,7 +74,8 @@ def test_a_broadcast_reaches_three_subscriptions_once_each(store: Store, open_st
         store.mail.publish("news", b"n%d" % n, ttl_seconds=60)
     for subscription in subscriptions:
         got: list[bytes] = []
-        until(lambda s=subscription, got=got: got.extend(s.receive(timeout_seconds=1)) or len(got) >= 3)
+        while batch := subscription.receive(timeout_seconds=1 if len(got) < 3 else 0):
+            got += batch
         assert got == [b"n0", b"n1", b"n2"]
         assert subscription.receive(timeout_seconds=0.05) == []
         subscription.close()
@@ -157,8 +158,7 @@ def test_an_expired_message_is_never_delivered(store: Store) -> None:
     store.mail.publish("news", b"late", ttl_seconds=0.05)
     store.mail.send("box", b"kept", ttl_seconds=60)
     store.mail.publish("news", b"kept", ttl_seconds=60)
-    now = store.upkeep.now()
-    until(lambda: store.upkeep.now() > now + 0.1)
+    let_time_pass(store, 0.1)
     assert store.mail.receive("box", timeout_seconds=0) == [b"kept"]
     assert subscription.receive(timeout_seconds=5) == [b"kept"]
     assert subscription.receive(timeout_seconds=0.05) == []

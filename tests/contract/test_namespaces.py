@@ -2,6 +2,7 @@
 
 from conftest import OpenStore
 from stem.core.delivery import DeadFilter
+from stem.core.heartbeat import Heartbeat
 from stem.core.record import TaskFilter
 from stem.core.revoke import RevokeRequest
 from support.asking import WORKER, all_events, bury, claim, claim_one, dead_ids, ids, record
@@ -59,8 +60,6 @@ def test_locks_marks_mail_and_heartbeats_live_apart(open_store: OpenStore, names
     here.mail.publish("news", b"m", ttl_seconds=60)
     assert subscription.receive(timeout_seconds=0.1) == []
     subscription.close()
-    from stem.core.heartbeat import Heartbeat
-
     beat = Heartbeat(
         worker_id="w", namespace="n", host="h", pid=1, uptime_seconds=1, concurrency=1, in_flight=0, queues=[]
     )

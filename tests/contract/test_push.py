@@ -1,11 +1,14 @@
 """What a push promises: stored when it returns, once, whole."""
 
+from functools import partial
+
 import msgspec
 import pytest
 
 from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.envelope import Push
+from stem.core.errors import StemError
 from stem.core.lifecycle import EventKind, State
 from support.asking import WORKER, all_events, claim, claim_one, depth, ids, kinds_of, push_and_claim, record, state
 from support.beside import together
@@ -83,7 +86,7 @@ def test_a_push_that_cannot_be_written_whole_writes_nothing(store: Store) -> Non
 
 def test_many_pushers_of_one_id_create_it_once(store: Store, open_store: OpenStore) -> None:
     stores = [open_store() for _ in range(4)]
-    answers = together([lambda each=each: each.broker.push(pushes("x", "y", "z")) for each in stores])
+    answers = together([partial(each.broker.push, pushes("x", "y", "z")) for each in stores])
     created = [receipt.id for receipts in answers for receipt in receipts if receipt.created]
     assert sorted(created) == ["x", "y", "z"]
     assert sorted(ids(claim(store))) == ["x", "y", "z"]
@@ -92,8 +95,6 @@ def test_many_pushers_of_one_id_create_it_once(store: Store, open_store: OpenSto
 def test_a_joined_transaction_is_refused_where_the_store_has_none(store: Store) -> None:
     if store.capabilities.joins_transactions:
         return
-    from stem.core.errors import StemError
-
     with pytest.raises(StemError):
         store.broker.push([a_push("a")], connection=object())
     assert store.results.get(["a"]) == {}

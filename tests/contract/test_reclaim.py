@@ -2,7 +2,19 @@
 
 from stem.contracts.store import Store
 from stem.core.lifecycle import EventKind, State
-from support.asking import WORKER, claim, claim_one, depth, events_of, expire, ids, kinds_of, push_and_claim, record
+from support.asking import (
+    WORKER,
+    claim,
+    claim_one,
+    depth,
+    events_of,
+    expire,
+    ids,
+    kinds_of,
+    let_time_pass,
+    push_and_claim,
+    record,
+)
 from support.builders import a_push, done, pushes, requeue, retry
 from support.until import until
 
@@ -40,7 +52,9 @@ def test_the_third_death_is_a_crash_loop(store: Store) -> None:
         delivery = claim_one(store, lease=0.05)
         assert (delivery.deaths, delivery.attempt) == (deaths, 0)
         store.broker.start([delivery.lease], worker="lost-1")
-        reclaimed = until(lambda: (found := store.broker.reclaim()) and (found.returned + found.dead) and found)
+        reclaimed = until(
+            lambda: next((found for found in [store.broker.reclaim()] if found.returned + found.dead), None)
+        )
         assert (reclaimed.returned, reclaimed.dead) == ((["a"], []) if deaths < 2 else ([], ["a"]))
     ended = record(store, "a")
     assert ended.state is State.FAILED
@@ -74,11 +88,9 @@ def test_a_reclaimed_retry_keeps_its_attempt_and_place(store: Store) -> None:
 
 def test_the_oldest_go_first_and_the_limit_holds(store: Store) -> None:
     store.broker.push(pushes("a", "b", "c"))
-    claims = []
     for _ in range(3):
-        claims.append(claim_one(store, lease=0.0))
-        now = store.upkeep.now()
-        until(lambda now=now: store.upkeep.now() > now + 0.003)
+        claim_one(store, lease=0.0)
+        let_time_pass(store, 0.003)
     assert store.broker.reclaim(limit=2).returned == ["a", "b"]
     assert depth(store).running == 1
     assert store.broker.reclaim(limit=2).returned == ["c"]
@@ -88,6 +100,5 @@ def test_the_oldest_go_first_and_the_limit_holds(store: Store) -> None:
 def test_a_settled_task_is_never_reclaimed(store: Store) -> None:
     delivery = push_and_claim(store, lease=0.0)
     store.broker.settle([done(delivery)], worker=WORKER)
-    now = store.upkeep.now()
-    until(lambda: store.upkeep.now() > now + 0.01)
+    let_time_pass(store, 0.01)
     assert store.broker.reclaim().returned == []

@@ -2,6 +2,7 @@
 
 import time
 from datetime import timedelta
+from functools import partial
 
 import msgspec
 import pytest
@@ -73,7 +74,7 @@ def test_wait_sleeps_through_a_retry(store: Store) -> None:
 
 def test_wait_wakes_for_expiry_and_purge(store: Store) -> None:
     store.broker.push([a_push("a", expires=0), a_push("b", delay=3600)])
-    waiters = {id: in_thread(lambda id=id: store.results.wait([id], timeout_seconds=20)) for id in "ab"}
+    waiters = {id: in_thread(partial(store.results.wait, [id], timeout_seconds=20)) for id in "ab"}
     assert is_waiting(waiters["a"], seconds=0.1)
     assert claim(store) == []
     assert waiters["a"].result(5)["a"].state is State.CANCELLED
@@ -91,7 +92,7 @@ def test_an_unknown_task_is_waited_for_like_any_other(store: Store) -> None:
 def test_many_waiters_each_get_their_own(store: Store) -> None:
     store.broker.push([a_push(f"n{n}") for n in range(8)])
     deliveries = claim(store)
-    waiters = [in_thread(lambda n=n: store.results.wait([f"n{n}"], timeout_seconds=20)) for n in range(8)]
+    waiters = [in_thread(partial(store.results.wait, [f"n{n}"], timeout_seconds=20)) for n in range(8)]
     assert is_waiting(waiters[0])
     for n in reversed(range(8)):
         store.broker.settle([done(deliveries[n], n)], worker=WORKER)

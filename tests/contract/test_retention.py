@@ -6,7 +6,18 @@ from stem.core.config import Retention
 from stem.core.delivery import DeadFilter
 from stem.core.envelope import Unique
 from stem.core.record import TaskFilter
-from support.asking import WORKER, all_events, bury, claim, claim_one, dead_ids, ids, push_and_claim, record
+from support.asking import (
+    WORKER,
+    all_events,
+    bury,
+    claim,
+    claim_one,
+    dead_ids,
+    ids,
+    let_time_pass,
+    push_and_claim,
+    record,
+)
 from support.builders import a_push, done, pushes
 from support.until import until
 
@@ -89,8 +100,7 @@ def test_prune_counts_what_went_and_ends_at_zero(store: Store) -> None:
     store.mail.send("box", b"x", ttl_seconds=0.01)
     store.mail.publish("news", b"x", ttl_seconds=0.01)
     store.broker.push([a_push(unique=Unique("k", 0.01))])
-    now = store.upkeep.now()
-    until(lambda: store.upkeep.now() > now + 0.05)
+    let_time_pass(store, 0.05)
     prune_all(store)
     assert store.upkeep.prune() == 0
     assert store.locks.owner("l") is None

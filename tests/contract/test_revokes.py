@@ -1,5 +1,7 @@
 """Durable, versioned "do not run" marks."""
 
+from functools import partial
+
 from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.revoke import RevokeRequest
@@ -79,12 +81,11 @@ def test_a_mark_replaced_before_it_expired_lives_by_the_new_one(store: Store) ->
 
 def test_no_two_writers_get_one_version(store: Store, open_store: OpenStore) -> None:
     stores = [open_store() for _ in range(4)]
-    answers = together(
-        [
-            lambda n=n, each=each: [each.revokes.put([RevokeRequest(task_id=f"{n}-{k}")])[0].version for k in range(20)]
-            for n, each in enumerate(stores)
-        ]
-    )
+
+    def put_many(n: int, each: Store) -> list[int]:
+        return [each.revokes.put([RevokeRequest(task_id=f"{n}-{k}")])[0].version for k in range(20)]
+
+    answers = together([partial(put_many, n, each) for n, each in enumerate(stores)])
     given = [version for answer in answers for version in answer]
     assert len(set(given)) == 80
     assert all(answer == sorted(answer) for answer in answers)

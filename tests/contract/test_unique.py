@@ -1,12 +1,13 @@
 """Unique keys: a duplicate answers with the first one's id."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from conftest import OpenStore
 from stem.contracts.store import Store
-from stem.core.delivery import Delivery, Ending
+from stem.core.delivery import DeadFilter, Delivery, Ending
 from stem.core.envelope import Unique
 from support.asking import WORKER, claim, claim_one, expire, ids, push_and_claim
 from support.beside import together
@@ -72,8 +73,6 @@ def test_a_known_id_is_left_alone_before_its_key_is_looked_at(store: Store) -> N
 def test_a_replayed_task_does_not_take_its_key_back(store: Store) -> None:
     delivery = push_and_claim(store, a_push("a", unique="k"))
     store.broker.settle([dead(delivery)], worker=WORKER)
-    from stem.core.delivery import DeadFilter
-
     assert store.deadletters.replay(DeadFilter()) == ["a"]
     assert store.broker.push([a_push("b", unique="k")])[0].created
     for each in claim(store):
@@ -90,9 +89,7 @@ def test_the_end_of_a_former_holder_does_not_release_the_next_ones_key(store: St
 
 def test_many_pushers_of_one_key_create_one_task(store: Store, open_store: OpenStore) -> None:
     stores = [open_store() for _ in range(4)]
-    answers = together(
-        [lambda n=n, each=each: each.broker.push([a_push(f"t{n}", unique="k")]) for n, each in enumerate(stores)]
-    )
+    answers = together([partial(each.broker.push, [a_push(f"t{n}", unique="k")]) for n, each in enumerate(stores)])
     assert len({receipt.id for (receipt,) in answers}) == 1
     assert sum(receipt.created for (receipt,) in answers) == 1
     assert len(claim(store)) == 1

@@ -1,11 +1,15 @@
 """Claims wake up, they do not poll: what `wait` promises."""
 
 import time
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
 
 import pytest
 
 from conftest import OpenStore
 from stem.contracts.store import Store
+from stem.core.delivery import DeadFilter
 from stem.core.errors import StemError
 from support.asking import WORKER, bury, claim, expire, ids, push_and_claim
 from support.beside import Errand, barrier, in_thread, is_waiting, timed
@@ -59,7 +63,7 @@ def test_a_push_wakes_it_again_and_again(store: Store, open_store: OpenStore) ->
 
 def test_every_waiter_on_the_queue_wakes(store: Store, open_store: OpenStore) -> None:
     waiters = [
-        in_thread(lambda each=each: timed(lambda: each.broker.wait(["default"], timeout_seconds=20)))
+        in_thread(partial(timed, partial(each.broker.wait, ["default"], timeout_seconds=20)))
         for each in (store, store, open_store())
     ]
     assert all(is_waiting(waiter, seconds=0.1) for waiter in waiters)
@@ -81,8 +85,6 @@ def test_a_requeue_wakes_it(store: Store, open_store: OpenStore) -> None:
 
 
 def test_a_replay_and_a_reclaim_wake_it(store: Store) -> None:
-    from stem.core.delivery import DeadFilter
-
     bury(store, "a")
     waiter = in_thread(lambda: timed(lambda: store.broker.wait(["default"], timeout_seconds=20)))
     assert is_waiting(waiter)
@@ -141,7 +143,7 @@ def test_a_push_from_another_process_wakes_it(durable_store: Store, durable_url:
 def test_closing_the_store_wakes_whoever_sleeps(open_store: OpenStore) -> None:
     store = open_store()
     subscription = store.mail.subscribe("news")
-    sleepers = [
+    sleepers: list[Future[Any]] = [
         in_thread(lambda: store.broker.wait(["default"], timeout_seconds=30)),
         in_thread(lambda: store.results.wait(["nobody"], timeout_seconds=30)),
         in_thread(lambda: store.events.wait(None, timeout_seconds=30)),

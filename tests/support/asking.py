@@ -35,6 +35,12 @@ def expire(store: Store, delivery: Delivery) -> None:
     until(lambda: delivery.lease.id in (found := store.broker.reclaim()).returned + found.dead)
 
 
+def let_time_pass(store: Store, seconds: float) -> None:
+    """By the store's own clock, which decides what is due and what has run out."""
+    end = store.upkeep.now() + seconds
+    until(lambda: store.upkeep.now() > end, seconds=seconds + 10)
+
+
 def bury(store: Store, *ids: str, queue: str = "default", reason: str = "retries-exhausted") -> None:
     """One dead letter an id, in this order of death."""
     for id in ids:

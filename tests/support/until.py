@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], *, seconds: float = 10.0, every: float = 0.005) -> T:
+def until(condition: Callable[[], T | None], *, seconds: float = 10.0, every: float = 0.005) -> T:
     """The first true value of the condition; AssertionError when the time is up."""
     end = time.monotonic() + seconds
     while not (value := condition()):
