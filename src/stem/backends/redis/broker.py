@@ -1,0 +1,142 @@
+"""Push, claim, keep and end tasks on Redis: each verb is one script."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from stem.backends.redis import shapes
+from stem.backends.redis.space import POLL_SECONDS, Space, microseconds
+from stem.contracts.broker import Broker
+from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
+from stem.core.envelope import Push, Receipt
+from stem.core.errors import ConfigError
+from stem.core.record import TaskError
+from stem.core.settle import MAX_DEATHS
+
+STEP = 1000  # tasks a script call, where the contract lets the work be cut
+
+_EXPIRED = shapes.json(TaskError("Expired", "It expired before it could start."))
+_PURGED = shapes.json(TaskError("Cancelled", "purged"))
+_PURGED_DATA = shapes.json({"reason": "purged"})
+
+
+class RedisBroker(Broker):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
+        if connection is not None:
+            raise ConfigError("A Redis store cannot join a transaction; enqueue without connection=.")
+        if not pushes:
+            return []
+        reply = self._space.run("push", [shapes.pushed(push) for push in pushes])
+        return [
+            Receipt(answer if isinstance(answer, str) else push.envelope.id, created=answer is True)
+            for push, answer in zip(pushes, _receipts(reply), strict=True)
+        ]
+
+    def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
+        names, lease = list(dict.fromkeys(queues)), microseconds(lease_seconds)
+        deliveries: list[Delivery] = []
+        more = limit > 0
+        while more and len(deliveries) < limit:
+            given = {"queues": names, "limit": limit - len(deliveries), "lease": lease, "expired": _EXPIRED}
+            fence, claimed, more = _claimed(self._space.run("claim", given))
+            deliveries += [
+                Delivery(Lease(id, int(fence)), name, queue, attempt, deaths, body.encode())
+                for id, name, queue, attempt, deaths, body in claimed
+            ]
+        return deliveries
+
+    def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
+        """A due time that falls within the wait ends it, even if the push that set it is long past."""
+        names = list(dict.fromkeys(queues))
+
+        def look(left: float) -> _Due:
+            return _Due(int(self._space.run("due", names, within=max(left, 0.1))))
+
+        due = self._space.wait(
+            [f"wake:{name}" for name in names], look, timeout_seconds=timeout_seconds, pause=lambda due: due.pause
+        )
+        return bool(due)
+
+    def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
+        return self._refused("start", leases, {"leases": leases, "worker": worker})
+
+    def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
+        rows = [
+            (report.lease.id, report.lease.fence, False if report.progress is None else shapes.json(report.progress))
+            for report in reports
+        ]
+        return self._refused("report", [report.lease for report in reports], {"reports": rows, "worker": worker})
+
+    def renew(self, leases: Sequence[Lease], *, lease_seconds: float) -> list[Lease]:
+        return self._refused("renew", leases, {"leases": leases, "lease": microseconds(lease_seconds)})
+
+    def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
+        given = {"worker": worker, "endings": [shapes.ended(ending) for ending in endings]}
+        return self._refused("settle", [ending.lease for ending in endings], given)
+
+    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
+        result = Reclaimed([], [])
+        left = limit
+        while left > 0:
+            step = min(left, STEP)
+            returned, dead = _reclaimed(self._space.run("reclaim", {"limit": step, "deaths": max_deaths}))
+            result.returned.extend(returned)
+            result.dead.extend(dead)
+            left -= step
+            if len(returned) + len(dead) < step:
+                break
+        return result
+
+    def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
+        rows = _depths(self._space.run("depth", False if queues is None else list(queues)))
+        return {queue: Depth(*counts) for queue, *counts in rows}
+
+    def peek(self, queue: str, *, limit: int) -> list[Peeked]:
+        if limit <= 0:
+            return []
+        rows = _peeked(self._space.run("peek", {"queue": queue, "limit": limit}))
+        return [
+            Peeked(id, name, queue, priority, attempt, shapes.when(due), body.encode())
+            for id, name, queue, priority, attempt, due, body in rows
+        ]
+
+    def purge(self, queue: str) -> int:
+        given = {"queue": queue, "limit": STEP, "error": _PURGED, "data": _PURGED_DATA}
+        purged = 0
+        while (step := int(self._space.run("purge", given))) > 0:
+            purged += step
+            if step < STEP:
+                break
+        return purged
+
+    def _refused(self, script: str, leases: Sequence[Lease], given: Any) -> list[Lease]:
+        if not leases:
+            return []
+        return [leases[position - 1] for position in _positions(self._space.run(script, given))]
+
+
+class _Due:
+    """When a claim may find something: true for now."""
+
+    def __init__(self, microseconds_left: int) -> None:
+        self._left = microseconds_left
+
+    def __bool__(self) -> bool:
+        return self._left == 0
+
+    @property
+    def pause(self) -> float:
+        # A server's reply drops what is less than a microsecond: look a little later, not a little too early.
+        return POLL_SECONDS if self._left < 0 else self._left / 1_000_000 + 0.0005
+
+
+_receipts = msgspec.msgpack.Decoder(list[bool | str]).decode
+_claimed = msgspec.msgpack.Decoder(tuple[int | bool, list[tuple[str, str, str, int, int, str]], bool]).decode
+_positions = msgspec.msgpack.Decoder(list[int]).decode
+_reclaimed = msgspec.msgpack.Decoder(tuple[list[str], list[str]]).decode
+_depths = msgspec.msgpack.Decoder(list[tuple[str, int, int, int, int]]).decode
+_peeked = msgspec.msgpack.Decoder(list[tuple[str, str, str, int, int, int, str]]).decode

@@ -1,0 +1,90 @@
+"""Dead letters on Redis, walked in bounded stretches."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from stem.backends.redis import shapes
+from stem.backends.redis.space import Space, microseconds
+from stem.contracts.deadletters import DeadLetters
+from stem.core.delivery import DeadFilter, DeadLetter
+from stem.core.record import Page
+
+STRETCH = 1000  # letters looked at in one script call
+
+
+class Query(msgspec.Struct, omit_defaults=True):
+    """A filter and where to go on, as the scripts read it."""
+
+    limit: int
+    stretch: int = 0
+    before: int | None = None
+    ids: list[str] | None = None
+    queue: str | None = None
+    name: str | None = None
+    reason: str | None = None
+    since: int | None = None
+    till: int | None = None
+    delay: int | None = None
+    dry_run: bool = False
+
+
+class RedisDeadLetters(DeadLetters):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def get(self, task_id: str) -> DeadLetter | None:
+        page = self.page(DeadFilter(ids=(task_id,)), limit=1)
+        return page.items[0] if page.items else None
+
+    def page(self, where: DeadFilter, *, limit: int, cursor: str | None = None) -> Page[DeadLetter]:
+        query = _query(where, limit + 1)
+        query.before = None if cursor is None else int(cursor)
+        found: list[tuple[int, DeadLetter]] = []
+        while True:
+            last, *parts = self._space.run("letters", query)
+            for id, packed, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+                task = shapes.decode_task(packed)
+                found.append((task.letter.seq if task.letter else 0, shapes.letter(id.decode(), task, body)))
+            if not last or len(found) > limit:
+                break
+            query.before, query.limit = int(last), limit + 1 - len(found)
+        more = len(found) > limit
+        return Page([each for _, each in found[:limit]], str(found[limit - 1][0]) if more else None)
+
+    def replay(
+        self, where: DeadFilter, *, limit: int = 1000, delay_seconds: float = 0.0, dry_run: bool = False
+    ) -> list[str]:
+        query = _query(where, limit)
+        query.delay, query.dry_run = microseconds(delay_seconds), dry_run
+        return [id for ids in self._steps("replay", query) for id in ids]
+
+    def purge(self, where: DeadFilter, *, limit: int = 1000) -> int:
+        return sum(len(ids) for ids in self._steps("drop", _query(where, limit)))
+
+    def _steps(self, script: str, query: Query) -> Iterator[list[str]]:
+        left = query.limit
+        while left > 0:
+            query.limit = min(left, STRETCH)
+            last, ids = _step(self._space.run(script, query))
+            yield ids
+            left -= len(ids)
+            if last == "":
+                return
+            query.before = int(last)
+
+
+def _query(where: DeadFilter, limit: int) -> Query:
+    return Query(
+        limit=limit,
+        stretch=STRETCH,
+        ids=None if where.ids is None else list(where.ids),
+        queue=where.queue,
+        name=where.name,
+        reason=where.reason,
+        since=None if where.since is None else shapes.at(where.since),
+        till=None if where.until is None else shapes.at(where.until),
+    )
+
+
+_step = msgspec.msgpack.Decoder(tuple[int | str, list[str]]).decode

@@ -1,0 +1,109 @@
+"""Connections that listen for notifications. One waiting call holds one; idle ones are kept, subscribed to nothing."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+
+from redis import exceptions
+
+from stem.backends.redis.link import Link, Wire, answer
+from stem.backends.redis.refusals import explain
+
+SLICE_SECONDS = 0.25  # how soon a closing store is noticed
+KEPT = 8
+
+
+class Ear:
+    def __init__(self, link: Link, wire: Wire) -> None:
+        self._link = link
+        self._wire = wire
+
+    def listen(self, seconds: float, is_news: Callable[[bytes], bool]) -> None:
+        """Sleep until news came, the time is up, or the store was closed."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not self._link.is_closed:
+            if self._wire.can_read(min(left, SLICE_SECONDS)) and self._heard(is_news):
+                return
+
+    def _heard(self, is_news: Callable[[bytes], bool]) -> bool:
+        """Read all that has come, so that one look answers many notifications."""
+        news = False
+        while True:
+            kind, *_, data = self._wire.read_response()
+            news = (kind == b"message" and is_news(data)) or news
+            if not self._wire.can_read(0):
+                return news
+
+
+class Ears:
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._lock = Lock()
+        self._idle: list[Wire] = []
+        self._pid = os.getpid()
+
+    @contextmanager
+    def open(self, channels: Sequence[str], *, within: float) -> Iterator[Ear]:
+        """Whatever is published on the channels from here on is heard. Raises StoreUnavailable, StoreRefused."""
+        seconds = min(within, self._link.timeout_seconds)
+        wire: Wire | None = None
+        try:
+            wire = self._subscribed(channels, seconds)
+            yield Ear(self._link, wire)
+            wire.send_command("UNSUBSCRIBE")
+            if self._keep(wire):
+                wire = None
+        except (exceptions.RedisError, OSError) as error:
+            raise explain(error, self._link.place, seconds) from error
+        finally:
+            if wire is not None:
+                wire.disconnect()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for wire in idle:
+            wire.disconnect()
+
+    def _subscribed(self, channels: Sequence[str], seconds: float) -> Wire:
+        while (wire := self._take()) is not None:
+            try:
+                return _subscribe(wire, channels, seconds)
+            except (exceptions.ConnectionError, OSError):
+                wire.disconnect()  # it went stale while idle
+        wire = self._link.open(seconds)
+        try:
+            return _subscribe(wire, channels, seconds)
+        except BaseException:
+            wire.disconnect()
+            raise
+
+    def _take(self) -> Wire | None:
+        if self._pid != os.getpid():
+            self._pid, self._lock, self._idle = os.getpid(), Lock(), []
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _keep(self, wire: Wire) -> bool:
+        with self._lock:
+            if (
+                len(self._idle) < KEPT
+                and not self._link.is_closed
+                and wire.socket_timeout == self._link.timeout_seconds
+            ):
+                self._idle.append(wire)
+                return True
+        return False
+
+
+def _subscribe(wire: Wire, channels: Sequence[str], seconds: float) -> Wire:
+    """Reads past what was left over from the last use, until all channels are confirmed."""
+    end = time.monotonic() + seconds
+    wire.send_command("SUBSCRIBE", *channels)
+    missing = len(set(channels))
+    while missing > 0:
+        kind, *_ = answer(wire, max(0.0, end - time.monotonic()))
+        missing -= kind == b"subscribe"
+    return wire

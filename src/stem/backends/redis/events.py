@@ -1,0 +1,50 @@
+"""The event log on Redis: a stream whose entries are chunks of events, named by the offset of their last."""
+
+from stem.backends.redis import shapes
+from stem.backends.redis.space import Space
+from stem.contracts.events import Events
+from stem.core.event import Event
+
+CHUNKS = 50  # read in one call
+
+
+class RedisEvents(Events):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def read(self, after: str | None, *, limit: int) -> list[Event]:
+        _, floor = self._ends(None)
+        seen = max(int(after or 0), floor)
+        found: list[Event] = []
+        while len(found) < limit:
+            count = min(CHUNKS, limit - len(found))
+            chunks = self._space.link.call("XRANGE", self._space.key("events"), f"{seen + 1}-0", "+", "COUNT", count)
+            for id, (_, packed) in chunks:
+                last = int(id.partition(b"-")[0])
+                told = shapes.decode_events(packed)
+                first = last - len(told) + 1
+                start = max(0, seen + 1 - first)
+                rows = told[start : start + limit - len(found)]
+                found += [shapes.event(first + start + i, row) for i, row in enumerate(rows)]
+                seen = last
+            if len(chunks) < count:
+                break
+        return found
+
+    def head(self) -> str | None:
+        offset, floor = self._ends(None)
+        return str(offset) if offset > floor else None
+
+    def wait(self, after: str | None, *, timeout_seconds: float) -> bool:
+        seen = int(after or 0)
+
+        def look(left: float) -> bool:
+            offset, floor = self._ends(max(left, 0.1))
+            return offset > max(seen, floor)
+
+        return self._space.wait(["events"], look, timeout_seconds=timeout_seconds)
+
+    def _ends(self, within: float | None) -> tuple[int, int]:
+        """The newest offset given, and the newest one dropped."""
+        offset, floor = self._space.link.call("HMGET", self._space.key("numbers"), "offset", "floor", within=within)
+        return int(offset or 0), int(floor or 0)

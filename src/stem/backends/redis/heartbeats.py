@@ -1,0 +1,28 @@
+"""Worker heartbeats on Redis: a key each, which expires when the worker is to be forgotten."""
+
+import msgspec
+
+from stem.backends.redis import shapes
+from stem.backends.redis.space import Space, milliseconds
+from stem.contracts.heartbeats import Heartbeats
+from stem.core.heartbeat import Heartbeat, Pulse
+
+
+class RedisHeartbeats(Heartbeats):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def beat(self, heartbeat: Heartbeat, *, ttl_seconds: float) -> None:
+        given = {"worker": heartbeat.worker_id, "ttl": milliseconds(ttl_seconds), "beat": shapes.json(heartbeat)}
+        self._space.run("beat", given)
+
+    def all(self) -> list[Pulse]:
+        pulses = [Pulse(_beat(text), age / 1_000_000) for age, text in _pulses(self._space.run("beats", 0))]
+        return sorted(pulses, key=lambda pulse: pulse.heartbeat.worker_id)
+
+    def forget(self, worker_id: str) -> bool:
+        return bool(self._space.link.call("DEL", self._space.key(f"beat:{worker_id}")))
+
+
+_pulses = msgspec.msgpack.Decoder(list[tuple[int, str]]).decode
+_beat = msgspec.json.Decoder(Heartbeat).decode

@@ -1,0 +1,63 @@
+-- needs: call space
+-- Broker.claim: lease the best due tasks of all named queues; end those that have expired. Each task to one claim only.
+-- INPUT {queues, limit, lease, expired = the error of an expired task, as JSON}
+-- Reply, packed: {fence, {{id, name, queue, attempt, deaths, body}, …}, is there more to end or to deliver}
+local AT_ONCE = 1000 -- how many expired tasks one call ends
+local PROMOTED = 5000
+
+local seen = {} -- queue → how many of its ready tasks have been looked at; all of these leave the queue
+
+local function next_ids(count)
+  local heads = {}
+  for _, queue in ipairs(INPUT.queues) do
+    local first = seen[queue]
+    local range = redis.call('ZRANGE', PREFIX .. 'ready:' .. queue, first, first + count - 1, 'WITHSCORES')
+    for i = 1, #range, 2 do
+      heads[#heads + 1] = { range[i], tonumber(range[i + 1]), queue }
+    end
+  end
+  if #INPUT.queues > 1 then
+    table.sort(heads, function(a, b) return a[2] < b[2] end)
+  end
+  local ids = {}
+  for i = 1, math.min(count, #heads) do
+    ids[i] = heads[i][1]
+    seen[heads[i][3]] = seen[heads[i][3]] + 1
+  end
+  return ids
+end
+
+for _, queue in ipairs(INPUT.queues) do
+  seen[queue] = 0
+end
+promote(INPUT.queues, PROMOTED)
+
+local taken, ids, fence, expired = {}, {}, false, 0
+repeat
+  local found = next_ids(INPUT.limit - #taken)
+  read(found)
+  for _, id in ipairs(found) do
+    local task = tasks[id]
+    if task and task.expires and task.expires <= NOW then
+      finish(task, 'cancelled', INPUT.expired)
+      tell('expired', task, NOW)
+      expired = expired + 1
+    elseif task and not TERMINAL[task.state] then
+      fence = fence or number('fence')
+      lease(task, fence, task.visible or INPUT.lease)
+      ids[#ids + 1] = id
+      taken[#taken + 1] = { id, task.name, task.queue, task.attempt or 0, task.deaths or 0 }
+    end
+  end
+until #found == 0 or #taken == INPUT.limit or expired >= AT_ONCE
+
+for i, body in ipairs(fetch('b:', ids)) do
+  taken[i][6] = body or ''
+end
+for queue, count in pairs(seen) do
+  if count > 0 then
+    redis.call('ZREMRANGEBYRANK', PREFIX .. 'ready:' .. queue, 0, count - 1)
+  end
+end
+commit()
+return cmsgpack.pack({ fence, taken, expired >= AT_ONCE and #taken < INPUT.limit })

@@ -1,0 +1,19 @@
+-- needs: call space
+-- Broker.start: these attempts run now. Twice is a no-op.
+-- INPUT {leases = {{id, fence}, …}, worker}
+-- Reply, packed: the positions of the refused.
+local ids, refused = {}, {}
+for i, lease in ipairs(INPUT.leases) do
+  ids[i] = lease[1]
+end
+read(ids)
+for i, lease in ipairs(INPUT.leases) do
+  local task = held(lease[1], lease[2])
+  if not task then
+    refused[#refused + 1] = i
+  elseif task.state ~= 'running' then
+    start(task, INPUT.worker, NOW)
+  end
+end
+commit()
+return cmsgpack.pack(refused)

@@ -1,0 +1,46 @@
+"""What the server or the network said, as one sentence and a remedy."""
+
+from redis import exceptions
+
+from stem.core.errors import StemError, StoreRefused, StoreUnavailable
+
+# Looked for in the server's own words, which scripts wrap in theirs; the first that fits.
+_ANSWERS: tuple[tuple[str, type[StemError], str], ...] = (
+    ("WRONGPASS", StoreRefused, "refuses the user name or password; correct them in the URL"),
+    ("NOAUTH", StoreRefused, "asks for a password; put one into the URL, as redis://:password@host"),
+    ("invalid password", StoreRefused, "refuses the password; correct it in the URL"),
+    ("without any password", StoreRefused, "has no password set, but the URL brings one; remove it from the URL"),
+    ("NOPERM", StoreRefused, "does not permit this user a command that Stem needs; extend the user's ACL"),
+    ("READONLY", StoreRefused, "is a read-only replica; point the URL at the primary"),
+    ("OOM ", StoreRefused, "is full; raise its maxmemory or purge what is not needed"),
+    ("MISCONF", StoreRefused, "cannot write to its disk and takes no changes; free space or repair the disk"),
+    ("NOREPLICAS", StoreUnavailable, "has too few replicas to take changes; bring them back"),
+    ("LOADING", StoreUnavailable, "is still loading its data; try again shortly"),
+    ("MASTERDOWN", StoreUnavailable, "has lost its primary; bring it back or promote the replica"),
+    ("CLUSTERDOWN", StoreUnavailable, "belongs to a cluster that is down; bring its nodes back"),
+    ("TRYAGAIN", StoreUnavailable, "is moving the namespace to another node; try again shortly"),
+    ("BUSY ", StoreUnavailable, "is busy with a long script; try again when it has ended"),
+    ("max number of clients", StoreUnavailable, "has no connection left; raise its maxclients"),
+    ("DB index is out of range", StoreRefused, "has no such database; correct the number at the end of the URL"),
+    ("SELECT is not allowed", StoreRefused, "is a cluster, which has only database 0; remove the number from the URL"),
+    ("WRONGTYPE", StoreRefused, "holds keys in this namespace that are not Stem's; choose another STEM_NAMESPACE"),
+    ("unknown command", StoreRefused, "lacks a command that Stem needs; use Redis 6.2 or later"),
+    ("CERTIFICATE_VERIFY_FAILED", StoreRefused, "shows a certificate that is not trusted; set STEM_TLS_CA_CERT"),
+    ("WRONG_VERSION_NUMBER", StoreRefused, "does not speak TLS on this port; use redis:// or its TLS port"),
+    ("SSL", StoreRefused, "ended the TLS handshake; check the STEM_TLS_ settings against the server's"),
+)
+
+
+def explain(error: Exception, place: str, timeout_seconds: float) -> StemError:
+    """`place` is the URL without its password."""
+    text = str(error)
+    for token, kind, sentence in _ANSWERS:
+        if token in text:
+            return kind(f"Redis at {place} {sentence}.")
+    if isinstance(error, exceptions.TimeoutError | TimeoutError):
+        return StoreUnavailable(
+            f"Redis at {place} did not answer within {timeout_seconds:g} s; see whether it is overloaded or frozen."
+        )
+    if isinstance(error, exceptions.ConnectionError | OSError):
+        return StoreUnavailable(f"Redis at {place} cannot be reached ({text}); see that it runs and the URL is right.")
+    return StoreRefused(f"Redis at {place} refused a command ({text}); report this if the server is a plain Redis.")

@@ -1,0 +1,105 @@
+"""Task records on Redis."""
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from stem.backends.redis import shapes
+from stem.backends.redis.space import Space
+from stem.contracts.results import Results
+from stem.core.errors import StoreUnavailable
+from stem.core.record import Page, TaskFilter, TaskRecord
+
+STRETCH = 1000  # records looked at in one script call
+AGAIN_SECONDS = 0.2  # between attempts to reach a server that is gone
+
+
+class Query(msgspec.Struct, omit_defaults=True):
+    """A filter and where to go on, as the script reads it."""
+
+    limit: int
+    stretch: int = 0
+    before: int | None = None
+    state: str | None = None
+    queue: str | None = None
+    name: str | None = None
+    since: int | None = None
+    till: int | None = None
+
+
+class RedisResults(Results):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
+        return self._get(list(task_ids), None)
+
+    def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
+        """Outlasts a server that goes away and comes back within the time."""
+        end = time.monotonic() + timeout_seconds
+        while True:
+            try:
+                return self._wait(list(task_ids), end - time.monotonic())
+            except StoreUnavailable:
+                left = end - time.monotonic()
+                if left <= 0 or self._space.link.is_closed:
+                    raise
+                time.sleep(min(left, AGAIN_SECONDS))
+
+    def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
+        query = _query(where, limit + 1)
+        query.before = None if cursor is None else int(cursor)
+        found: list[tuple[int, TaskRecord]] = []
+        while True:
+            last, *parts = self._space.run("records", query)
+            for id, packed in zip(parts[::2], parts[1::2], strict=True):
+                task = shapes.decode_task(packed)
+                found.append((task.seq, shapes.record(id.decode(), task)))
+            if not last or len(found) > limit:
+                break
+            query.before, query.limit = int(last), limit + 1 - len(found)
+        more = len(found) > limit
+        return Page([each for _, each in found[:limit]], str(found[limit - 1][0]) if more else None)
+
+    def save(self, records: Sequence[TaskRecord]) -> None:
+        if records:
+            self._space.run("save", [shapes.stored(record) for record in records])
+
+    def _get(self, task_ids: list[str], within: float | None) -> dict[str, TaskRecord]:
+        found: dict[str, TaskRecord] = {}
+        for first in range(0, len(task_ids), STRETCH):
+            ids = task_ids[first : first + STRETCH]
+            packed = self._space.link.call("MGET", *(self._space.key(f"t:{id}") for id in ids), within=within)
+            found |= {
+                id: shapes.record(id, shapes.decode_task(each)) for id, each in zip(ids, packed, strict=True) if each
+            }
+        return found
+
+    def _wait(self, task_ids: list[str], timeout_seconds: float) -> dict[str, TaskRecord]:
+        wanted = frozenset(task_ids)
+
+        def look(left: float) -> dict[str, TaskRecord]:
+            return {id: each for id, each in self._get(task_ids, max(left, 0.1)).items() if each.is_terminal}
+
+        return self._space.wait(
+            ["ended"],
+            look,
+            timeout_seconds=timeout_seconds,
+            is_news=lambda message: not wanted.isdisjoint(_ids(message)),
+        )
+
+
+def _query(where: TaskFilter, limit: int) -> Query:
+    return Query(
+        limit=limit,
+        stretch=STRETCH,
+        state=where.state,
+        queue=where.queue,
+        name=where.name,
+        since=None if where.since is None else shapes.at(where.since),
+        till=None if where.until is None else shapes.at(where.until),
+    )
+
+
+_ids = msgspec.msgpack.Decoder(list[str]).decode

@@ -1,0 +1,81 @@
+"""One namespace on one server: how its scripts are called, and how to sleep until something changes there."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from redis.exceptions import NoScriptError
+
+from stem.backends.redis.ears import Ears
+from stem.backends.redis.link import Link
+from stem.backends.redis.scripts import script
+from stem.core.config import Settings
+
+T = TypeVar("T")
+POLL_SECONDS = 2.0  # stands behind every notification
+
+
+class Space:
+    def __init__(self, link: Link, settings: Settings) -> None:
+        self.link = link
+        self.retention = settings.retention
+        self.prefix = f"stem:{{{settings.namespace}}}:"
+        self.ears = Ears(link)
+        self._retention = pack(
+            {"results": milliseconds(self.retention.results_seconds), "events": self.retention.events_count}
+        )
+
+    def key(self, name: str) -> str:
+        return self.prefix + name
+
+    def run(self, name: str, given: Any, *more: bytes, within: float | None = None) -> Any:
+        """The script's reply as the server sent it."""
+        source, digest = script(name)
+        arguments = (1, self.prefix, pack(given), self._retention, *more)
+        try:
+            return self.link.call(b"EVALSHA", digest, *arguments, within=within)
+        except NoScriptError:
+            return self.link.call(b"EVAL", source, *arguments, within=within)
+
+    def wait(
+        self,
+        channels: Sequence[str],
+        look: Callable[[float], T],
+        *,
+        timeout_seconds: float,
+        is_news: Callable[[bytes], bool] = lambda _: True,
+        pause: Callable[[T], float] = lambda _: POLL_SECONDS,
+    ) -> T:
+        """The first true thing that `look` sees, or its last false one when the time is up.
+
+        `look` gets the seconds left. Nothing is missed between looking and sleeping: the ear is open before the second
+        look. `pause` says how soon to look again without any news.
+        """
+        end = time.monotonic() + timeout_seconds
+        seen = look(max(0.0, timeout_seconds))
+        if seen or timeout_seconds <= 0:
+            return seen
+        with self.ears.open([self.prefix + channel for channel in channels], within=timeout_seconds) as ear:
+            while True:
+                seen = look(max(0.0, end - time.monotonic()))
+                left = end - time.monotonic()
+                if seen or left <= 0 or self.link.is_closed:
+                    return seen
+                ear.listen(min(left, POLL_SECONDS, pause(seen)), is_news)
+
+
+def pack(value: Any) -> bytes:
+    return _encoder.encode(value)
+
+
+def microseconds(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
+def milliseconds(seconds: float) -> int:
+    return math.ceil(seconds * 1000)
+
+
+_encoder = msgspec.msgpack.Encoder()
