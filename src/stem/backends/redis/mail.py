@@ -42,6 +42,6 @@ class RedisSubscription(Subscription):
 
     def _hear(self, limit: int) -> list[bytes]:
         given = {"channel": self._channel, "seen": self._seen, "limit": limit}
-        seen, *messages = self._space.run("hear", given)
-        self._seen = int(seen)
-        return messages
+        reply: list[bytes] = self._space.run("hear", given)
+        self._seen = int(reply[0])
+        return reply[1:]

@@ -28,8 +28,9 @@ for i, id in ipairs(ids) do
       )
       given_up[#given_up + 1] = id
     else
-      wait_again(task, NOW)
+      -- Told first: the event names the lost worker and when the attempt started.
       tell('requeued', task, NOW, '{"reason":"lease-expired"}')
+      wait_again(task, NOW)
       returned[#returned + 1] = id
     end
   end

@@ -62,4 +62,5 @@ for i, ending in ipairs(INPUT.endings) do
   end
 end
 commit()
+sweep(2 * #INPUT.endings)
 return cmsgpack.pack(refused)

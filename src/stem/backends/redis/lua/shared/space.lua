@@ -226,6 +226,11 @@ local function forget(horizon, limit)
   return #gone
 end
 
+-- Endings pay for the sweeping, so that the past stays bounded though nobody calls prune.
+local function sweep(count)
+  forget(NOW - RETENTION.results * 1000 - GRACE, count)
+end
+
 local function write_tasks()
   local lasting, ended, ids = {}, {}, {}
   for _, task in ipairs(changed) do
@@ -249,9 +254,6 @@ local function write_tasks()
   spread(ended, 'ZADD', PREFIX .. 'ended')
   if #ids > 0 then
     redis.call('PUBLISH', PREFIX .. 'ended', cmsgpack.pack(ids))
-  end
-  if #ended > 0 then
-    forget(NOW - RETENTION.results * 1000 - GRACE, #ended)
   end
 end
 
