@@ -12,6 +12,7 @@ from stem.backends.sqlite.refusals import translated
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.task import Task, held
 from stem.contracts.broker import Broker
+from stem.core import envelope as envelopes
 from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
 from stem.core.envelope import Push, Receipt
 from stem.core.settle import MAX_DEATHS
@@ -25,11 +26,14 @@ class SqliteBroker(Broker):
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
         if not pushes:
             return []
+        bodies = [envelopes.encode(push.envelope) for push in pushes]
         if connection is not None:
             with translated(self._space.file.path), joined(connection, self._space.file.path) as cursor:
-                return self._push(cursor, pushes)[0]  # no ring: the commit is the caller's, and sleepers look for it
+                return self._push(cursor, pushes, bodies)[
+                    0
+                ]  # no ring: the commit is the caller's, and sleepers look for it
         with self._space.file.writing() as own:
-            receipts, draft = self._push(own.cursor(), pushes)
+            receipts, draft = self._push(own.cursor(), pushes, bodies)
         self._space.ring(draft.topics)
         self._pruner.prune_now_and_then()
         return receipts
@@ -86,10 +90,12 @@ class SqliteBroker(Broker):
     def purge(self, queue: str) -> int:
         return counting.purge(self._space, queue)
 
-    def _push(self, cursor: sqlite3.Cursor, pushes: Sequence[Push]) -> tuple[list[Receipt], Draft]:
+    def _push(
+        self, cursor: sqlite3.Cursor, pushes: Sequence[Push], bodies: Sequence[bytes]
+    ) -> tuple[list[Receipt], Draft]:
         draft = Draft(self._space, self._space.now())
         pushing = Pushing(self._space, draft, cursor, pushes)
-        receipts = [pushing.push(push) for push in pushes]
+        receipts = list(map(pushing.push, pushes, bodies))
         draft.write(cursor)
         return receipts, draft
 

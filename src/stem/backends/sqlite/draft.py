@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from stem.backends.sqlite import log
+from stem.backends.sqlite.log import Line
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 from stem.backends.sqlite.task import Task, json_or_none
@@ -30,18 +32,26 @@ class Draft:
         self._space = space
         self._rows: dict[str, list[Row]] = {name: [] for name in _IN_ORDER}
         self._changed: dict[int, tuple[Task, float | None, bool]] = {}
-        self._events: list[Row] = []
+        self._lines: list[Line] = []
         self._dead: list[Row] = []
         self.add = {name: rows.append for name, rows in self._rows.items()}
-        self.add_event = self._events.append
+        self.add_line = self._lines.append
 
     def tell(self, kind: str, task: Task, at: float, data: dict[str, Any] | None = None) -> None:
-        self._events.append(
+        self.add_line(
             (
-                kind, at, task.id, task.name, task.queue, task.attempt, task.worker, task.enqueued_at, task.started_at,
-                msgspec.json.encode(data) if data else None,
+                kind,
+                at,
+                task.id,
+                task.name,
+                task.queue,
+                task.attempt,
+                task.worker,
+                task.enqueued_at,
+                task.started_at,
+                data,
             )
-        )  # fmt: skip
+        )
 
     def change(self, task: Task, *, ended_at: float | None = None, keeps_body: bool = True) -> None:
         """Write the task as it will be when the draft is written; the last word on it counts."""
@@ -93,9 +103,11 @@ class Draft:
         for name, rows in self._rows.items():
             if rows:
                 connection.executemany(SQL[name], rows)
-        self._write_numbered(connection, "dead", "dead_insert", self._dead)
-        self._write_numbered(connection, "offset", "event_insert", self._events)
-        if self._events:
+        if self._dead:
+            number = self._space.first + self._space.take_numbers(connection, "dead", len(self._dead))
+            connection.executemany(SQL["dead_insert"], [(number + i, *row) for i, row in enumerate(self._dead)])
+        if self._lines:
+            log.append(connection, self._space, self._lines)
             self.topics.add("events")
 
     def _close(self, task: Task, state: str, error: TaskError | None) -> None:
@@ -109,13 +121,6 @@ class Draft:
         if task.unique_key is not None:
             self.add["unique_free"]((self._space.ns, task.unique_key, task.id))
             task.unique_key = None
-
-    def _write_numbered(
-        self, connection: sqlite3.Connection | sqlite3.Cursor, series: str, statement: str, rows: list[Row]
-    ) -> None:
-        if rows:
-            number = self._space.first + self._space.take_numbers(connection, series, len(rows))
-            connection.executemany(SQL[statement], [(number + i, *row) for i, row in enumerate(rows)])
 
 
 def _change_row(task: Task, ended_at: float | None, keeps_body: bool) -> Row:

@@ -9,7 +9,6 @@ from stem.backends.sqlite.draft import Draft
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 from stem.backends.sqlite.task import TOP_PRIORITY, Task, json_or_none
-from stem.core import envelope as envelopes
 from stem.core.envelope import Push, Receipt
 
 
@@ -26,14 +25,14 @@ class Pushing:
         self._known = {id for (id,) in connection.execute(SQL["task_known"], (space.ns, ids))}
         self._holders: dict[str, str | None] = {}
 
-    def push(self, push: Push) -> Receipt:
+    def push(self, push: Push, body: bytes) -> Receipt:
         envelope = push.envelope
         if envelope.id in self._known:
             return Receipt(envelope.id, False)
         if push.unique is not None and (holder := self._holder(push.unique.key)) is not None:
             return Receipt(holder, False)
         self._known.add(envelope.id)
-        self._store(push)
+        self._store(push, body)
         return Receipt(envelope.id, True)
 
     def released(self, task: Task) -> None:
@@ -47,18 +46,17 @@ class Pushing:
             self._holders[key] = row[0] if row else None
         return self._holders[key]
 
-    def _store(self, push: Push) -> None:
+    def _store(self, push: Push, body: bytes) -> None:
         draft, now, ns, envelope = self._draft, self._draft.now, self._space.ns, push.envelope
         seq, queue = self._seq, envelope.queue
         self._seq += 1
         draft.add["task_insert"](
             (
-                seq, ns, envelope.id, envelope.name, queue, envelope.priority, now, now, _expires_at(push, now),
-                envelope.visibility_timeout, self._hold_key(push), json_or_none(envelope.meta),
-                envelopes.encode(envelope),
+                seq, envelope.id, envelope.name, queue, envelope.priority, now, _expires_at(push, now),
+                envelope.visibility_timeout, self._hold_key(push), json_or_none(envelope.meta), body,
             )
         )  # fmt: skip
-        draft.add_event(("enqueued", now, envelope.id, envelope.name, queue, 0, None, now, None, None))
+        draft.add_line(("enqueued", now, envelope.id, envelope.name, queue, 0, None, now, None, None))
         due_at = _due_at(push, now)
         if due_at <= now:
             draft.add["ready_insert"]((ns, queue, TOP_PRIORITY - envelope.priority, seq, due_at))

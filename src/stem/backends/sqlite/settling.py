@@ -9,6 +9,7 @@ from stem.backends.sqlite.pushing import Pushing
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 from stem.backends.sqlite.task import Task, held
+from stem.core import envelope as envelopes
 from stem.core.delivery import Ending, Lease, Reclaimed
 from stem.core.event import event_data, event_kinds
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
@@ -19,12 +20,14 @@ def settle(space: Space, endings: Sequence[Ending], worker: str) -> list[Lease]:
     if not endings:
         return []
     refused: list[Lease] = []
+    # Encoded before the lock: others can write meanwhile, and what cannot be encoded changes nothing.
+    bodies = [[envelopes.encode(push.envelope) for push in ending.follow_ups] for ending in endings]
     with space.file.writing() as connection:
         draft = Draft(space, space.now())
         tasks = held(connection, space.ns, [ending.lease for ending in endings])
         follow_ups = [push for ending in endings for push in ending.follow_ups]
         pushing = Pushing(space, draft, connection.cursor(), follow_ups) if follow_ups else None
-        for ending in endings:
+        for ending, follow_up_bodies in zip(endings, bodies, strict=True):
             task = tasks.get(ending.lease.id)
             if task is None or task.fence != ending.lease.fence:
                 refused.append(ending.lease)
@@ -34,8 +37,8 @@ def settle(space: Space, endings: Sequence[Ending], worker: str) -> list[Lease]:
                 pushing.released(task)
             _settle(draft, task, ending, worker)
             if pushing is not None:
-                for push in ending.follow_ups:
-                    pushing.push(push)
+                for push, body in zip(ending.follow_ups, follow_up_bodies, strict=True):
+                    pushing.push(push, body)
         draft.write(connection)
     space.ring(draft.topics)
     return refused
@@ -57,8 +60,9 @@ def reclaim(space: Space, limit: int, max_deaths: int) -> Reclaimed:
                 draft.bury(task, Dead("crash-loop", error, {"deaths": task.deaths}))
                 result.dead.append(task.id)
             else:
-                draft.wait_again(task, now)
+                # Told first: the event names the lost worker and when the attempt started.
                 draft.tell("requeued", task, now, {"reason": "lease-expired"})
+                draft.wait_again(task, now)
                 result.returned.append(task.id)
         draft.write(connection)
     space.ring(draft.topics)
@@ -79,11 +83,13 @@ def _settle(draft: Draft, task: Task, ending: Ending, worker: str) -> None:
     if ending.meta:
         task.merge_meta(ending.meta)
     task.updated_at = now
+    if isinstance(settlement, Done):  # the most frequent ending, without detours
+        draft.tell("succeeded", task, now)
+        draft.succeed(task, bytes(settlement.payload))
+        return
     if not isinstance(settlement, Dead):
         draft.tell(event_kinds(settlement)[0].value, task, now, event_data(settlement))
     match settlement:
-        case Done(payload):
-            draft.succeed(task, bytes(payload))
         case Retry(seconds, error):
             task.attempt += 1
             task.error = msgspec.json.encode(error)

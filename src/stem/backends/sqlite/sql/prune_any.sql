@@ -1,4 +1,4 @@
--- Whether retention has outlived anything at all.
+-- Whether time has outlived anything but events.
 SELECT
     EXISTS (SELECT 1 FROM stem_tasks WHERE ns = ?1 AND ended_at <= ?3)
     OR EXISTS (SELECT 1 FROM stem_uniques WHERE ns = ?1 AND held_until <= ?2)
@@ -6,4 +6,3 @@ SELECT
     OR EXISTS (SELECT 1 FROM stem_locks WHERE ns = ?1 AND held_until <= ?2)
     OR EXISTS (SELECT 1 FROM stem_heartbeats WHERE ns = ?1 AND expires_at <= ?2)
     OR EXISTS (SELECT 1 FROM stem_revokes WHERE ns = ?1 AND expires_at <= ?2)
-    OR EXISTS (SELECT 1 FROM stem_events WHERE seq BETWEEN ?4 AND ?5)

@@ -1,5 +1,5 @@
--- A push: state queued, stored whole.
+-- A push: state queued, stored whole. The namespace is in the number's upper bits.
 INSERT INTO stem_tasks (
     seq, ns, id, name, queue, priority, state, attempt, fence, deaths, enqueued_at, updated_at,
     expires_at, visibility_timeout, unique_key, meta, body
-) VALUES (?, ?, ?, ?, ?, ?, 'queued', 0, 0, 0, ?, ?, ?, ?, ?, ?, ?)
+) VALUES (?1, ?1 >> 40, ?2, ?3, ?4, ?5, 'queued', 0, 0, 0, ?6, ?6, ?7, ?8, ?9, ?10, ?11)

@@ -1,14 +1,6 @@
--- The log. `seq` is the offset with the namespace in its upper bits; without gaps, because it is only pruned at its old end.
+-- The log, some events a row, because a row an event would be the dearest part of every batch. `seq` is the offset of the
+-- row's last event with the namespace in its upper bits. No gaps: the log is only pruned at its old end.
 CREATE TABLE stem_events (
     seq INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL,
-    at REAL NOT NULL,
-    task_id TEXT NOT NULL,
-    name TEXT NOT NULL,
-    queue TEXT NOT NULL,
-    attempt INTEGER NOT NULL,
-    worker TEXT,
-    enqueued_at REAL NOT NULL,
-    started_at REAL,
-    data BLOB
+    lines BLOB NOT NULL
 )
