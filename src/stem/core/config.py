@@ -3,13 +3,15 @@
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from stem.core.errors import ConfigError
 
 DEFAULT_URL = "sqlite:///stem.db"
+# The password ends at the last @ of the authority; with a raw slash in it, at the last @ unless what stands there is a port.
+_USERINFO = re.compile(r"^([^:/?#]+://[^/?#@:]*):(?:[^/?#]*|(?!\d+[/?#]).*)@")
+_SECRET_OPTION = re.compile(r"(?<=[?&])(\w*(?:password|passwd|secret))=[^&#]*", re.IGNORECASE)
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,63}", re.ASCII)
 
 
@@ -52,11 +54,11 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         results_url=env.get("STEM_RESULT_BACKEND_URL") or None,
         namespace=check_namespace(env.get("STEM_NAMESPACE") or "stem"),
         timeout_seconds=_positive(env, "STEM_STORE_TIMEOUT", 5.0),
-        max_args_bytes=int(_positive(env, "STEM_MAX_ARGS_BYTES", 1024 * 1024)),
+        max_args_bytes=_count(env, "STEM_MAX_ARGS_BYTES", 1024 * 1024),
         retention=Retention(
             results_seconds=_positive(env, "STEM_RESULT_TTL", 7 * 86400.0),
             events_seconds=_positive(env, "STEM_EVENTS_TTL", 7 * 86400.0),
-            events_count=int(_positive(env, "STEM_EVENTS_COUNT", 1_000_000)),
+            events_count=_count(env, "STEM_EVENTS_COUNT", 1_000_000),
         ),
         tls=Tls(
             ca_file=_path(env, "STEM_TLS_CA_CERT"),
@@ -75,13 +77,8 @@ def check_namespace(value: str) -> str:
 
 
 def masked(url: str) -> str:
-    """The URL without its password, fit for logs and error messages."""
-    parts = urlsplit(url)
-    if "@" not in parts.netloc:
-        return url
-    userinfo, _, host = parts.netloc.rpartition("@")
-    user = userinfo.partition(":")[0]
-    return urlunsplit(parts._replace(netloc=f"{user}:***@{host}"))
+    """The URL without its password, fit for logs and error messages; a broken one too."""
+    return _SECRET_OPTION.sub(r"\1=***", _USERINFO.sub(r"\1:***@", url))
 
 
 def _positive(env: Mapping[str, str], name: str, default: float) -> float:
@@ -95,6 +92,13 @@ def _positive(env: Mapping[str, str], name: str, default: float) -> float:
     if not 0 < value < float("inf"):
         raise ConfigError(f"{name}={text!r} is not a number above zero.")
     return value
+
+
+def _count(env: Mapping[str, str], name: str, default: int) -> int:
+    value = _positive(env, name, default)
+    if value < 1:
+        raise ConfigError(f"{name}={env[name]!r} is not a whole number above zero.")
+    return int(value)
 
 
 def _path(env: Mapping[str, str], name: str) -> PurePath | None:
