@@ -1,0 +1,78 @@
+"""From a store URL and settings to libpq's parameters, the schema, and a name that is fit for messages."""
+
+import math
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from stem.core.config import Settings, masked
+from stem.core.errors import ConfigError
+
+_SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
+_SECRETS = ("password", "sslpassword")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    conninfo: str  # what libpq reads; holds the password
+    schema: str
+    name: str  # without secrets
+
+
+def address(url: str, settings: Settings) -> Address:
+    parts = urlsplit(url)
+    asked = parse_qsl(parts.query, keep_blank_values=True)
+    schema = dict(asked).get("schema", "stem")
+    if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
+        raise ConfigError(f"Schema {schema!r} in the Postgres URL is not a plain name; use letters, digits and '_'.")
+    name = masked(_with_query(url, [(key, "***" if key in _SECRETS else value) for key, value in asked]))
+    plain = _with_query(url, [(key, value) for key, value in asked if key != "schema"])
+    try:
+        given = conninfo_to_dict(plain)
+    except ProgrammingError as error:
+        raise ConfigError(
+            f"{name!r} is not a Postgres URL ({_first_line(error)}); use postgresql://user:password@host/database."
+        ) from error
+    # What the URL says goes before what we would choose.
+    chosen = {**_network(settings), **_tls(settings)}
+    return Address(make_conninfo(**{**chosen, **given}), schema, name)
+
+
+def _network(settings: Settings) -> dict[str, str | int]:
+    seconds = max(2, math.ceil(settings.timeout_seconds))  # libpq knows whole seconds, from 2
+    return {
+        "connect_timeout": seconds,
+        "tcp_user_timeout": int(settings.timeout_seconds * 1000),
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "application_name": "stem",
+        "client_encoding": "utf8",
+    }
+
+
+def _tls(settings: Settings) -> dict[str, str]:
+    tls = settings.tls
+    chosen: dict[str, str] = {}
+    if tls.cert_file is not None:
+        chosen["sslcert"] = str(tls.cert_file)
+    if tls.key_file is not None:
+        chosen["sslkey"] = str(tls.key_file)
+    if tls.ca_file is not None:
+        chosen |= {"sslrootcert": str(tls.ca_file), "sslmode": "verify-full" if tls.verify else "require"}
+        if not tls.verify:
+            del chosen["sslrootcert"]  # libpq would verify the chain against it all the same
+    elif not tls.verify:
+        chosen["sslmode"] = "require"
+    return chosen
+
+
+def _with_query(url: str, query: list[tuple[str, str]]) -> str:
+    return urlunsplit(urlsplit(url)._replace(query=urlencode(query, safe="/*:@,")))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

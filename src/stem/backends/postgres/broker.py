@@ -1,0 +1,194 @@
+"""Push, claim, keep and end tasks in Postgres: one statement a verb."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from stem.backends.postgres.bell import NOTIFY, News, news, payload
+from stem.backends.postgres.columns import column, numbers, utf8
+from stem.backends.postgres.housekeeping import Housekeeper
+from stem.backends.postgres.joining import joined
+from stem.backends.postgres.link import Timed
+from stem.backends.postgres.pushing import push
+from stem.backends.postgres.settling import done_columns, mixed_columns
+from stem.backends.postgres.space import Space
+from stem.backends.postgres.statements import call
+from stem.contracts.broker import Broker
+from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
+from stem.core.envelope import Push, Receipt
+from stem.core.outcome import Done, Requeue, Retry
+from stem.core.record import moment
+from stem.core.settle import MAX_DEATHS
+
+_PURGE_STEP = 1000
+
+
+class PostgresBroker(Broker):
+    def __init__(self, space: Space, housekeeper: Housekeeper) -> None:
+        self._space = space
+        self._housekeeper = housekeeper
+
+    def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
+        if not pushes:
+            return []
+        space = self._space
+        fresh = news({each.envelope.queue for each in pushes})
+        if connection is not None:
+            with joined(connection, space.link.address) as run:
+                receipts = push(run, space.schema, space.namespace, pushes)
+                run(NOTIFY, (space.bell.channel, payload(fresh)))  # heard when the caller commits
+            return receipts
+        receipts = push(space.link.rows, space.schema, space.namespace, pushes)
+        if any(receipt.created for receipt in receipts):
+            space.tell(fresh)
+        return receipts
+
+    def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
+        names = list(dict.fromkeys(queues))
+        if not names or limit <= 0:
+            return []
+        deliveries, expired = [], []
+        for id, fence, name, queue, attempt, deaths, body in self._space.call("claim", names, limit, lease_seconds):
+            if fence is None:
+                expired.append(id)
+            else:
+                deliveries.append(Delivery(Lease(id, fence), name, queue, attempt, deaths, body.encode()))
+        if expired:
+            self._space.tell(news(ended=expired))
+        return deliveries
+
+    def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
+        names = list(dict.fromkeys(queues))
+        until_due = 3600.0
+
+        def look(left: float) -> bool | None:
+            nonlocal until_due
+            ((is_ready, due),) = self._space.ask("wait", queues=names, timeout_seconds=left)
+            until_due = 3600.0 if due is None else due
+            return True if is_ready or until_due <= 0 else None
+
+        def concerns(told: News) -> bool:
+            return told.any_queue or not told.queues.isdisjoint(names)
+
+        found = self._space.listener.until(concerns, look, timeout_seconds, lambda: until_due + 0.001)
+        return bool(found)
+
+    def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
+        if not leases:
+            return []
+        unique = list(dict.fromkeys(leases))
+        held = self._space.call("start", worker, *_columns(unique))[0][0]
+        self._space.tell(news())
+        return _refused(leases, unique, held)
+
+    def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
+        if not reports:
+            return []
+        places: dict[Lease, int] = {}
+        latest: dict[Lease, str | None] = {}
+        progress = [None if r.progress is None else utf8(msgspec.json.encode(r.progress)) for r in reports]
+        for report, encoded in zip(reports, progress, strict=True):
+            places.setdefault(report.lease, len(places) + 1)
+            latest[report.lease] = encoded or latest.get(report.lease)
+        unique = list(places)
+        (held,) = self._space.call(
+            "report",
+            worker,
+            *_columns(unique),
+            column([latest[lease] for lease in unique]),
+            numbers([places[report.lease] for report in reports]),
+            column(progress),
+        )[0]
+        self._space.tell(news())
+        return _refused([report.lease for report in reports], unique, held)
+
+    def renew(self, leases: Sequence[Lease], *, lease_seconds: float) -> list[Lease]:
+        if not leases:
+            return []
+        unique = sorted(dict.fromkeys(leases), key=lambda lease: lease.id)  # all batches lock rows in one order
+        held = self._space.call("renew", *_columns(unique), lease_seconds)[0][0]
+        return _refused(leases, unique, held)
+
+    def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
+        if not endings:
+            return []
+        first = {ending.lease: ending for ending in reversed(endings)}  # a second ending of a lease finds it gone
+        batch = list(endings) if len(first) == len(endings) else [e for e in endings if first[e.lease] is e]
+        if any(ending.follow_ups for ending in batch):
+            held = self._space.link.transaction(lambda conn: self._settle_and_push(conn, batch, worker))
+        else:
+            function, columns = self._columns(batch)
+            held = self._space.call(function, worker, *columns)[0][0]
+        accepted = batch if held is None else [batch[place] for place in held]
+        self._tell(accepted)
+        self._housekeeper.note(len(accepted))
+        if held is None and len(batch) == len(endings):
+            return []
+        kept = {id(ending) for ending in accepted}
+        return [ending.lease for ending in endings if id(ending) not in kept]
+
+    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
+        rows = self._space.call("reclaim", limit, max_deaths)
+        if rows:
+            self._space.tell(
+                news({queue for _, queue, dead in rows if not dead}, ended=[id for id, _, dead in rows if dead])
+            )
+        return Reclaimed([id for id, _, dead in rows if not dead], [id for id, _, dead in rows if dead])
+
+    def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
+        names = None if queues is None else list(dict.fromkeys(queues))
+        counts = {name: Depth() for name in names or ()}
+        counts.update({row[0]: Depth(*row[1:]) for row in self._space.ask("depth", queues=names)})
+        return counts
+
+    def peek(self, queue: str, *, limit: int) -> list[Peeked]:
+        rows = self._space.ask("peek", queue=queue, limit=max(0, limit))
+        return [
+            Peeked(id, name, queue, priority, attempt, moment(due_at), body.encode())
+            for id, name, queue, priority, attempt, due_at, body in rows
+        ]
+
+    def purge(self, queue: str) -> int:
+        up_to = self._space.ask("last_seq")[0][0]  # what is pushed from here on stays
+        purged = 0
+        while ids := self._space.call("purge", queue, up_to, _PURGE_STEP)[0][0]:
+            self._space.tell(news(ended=ids))
+            purged += len(ids)
+        return purged
+
+    def _settle_and_push(self, conn: Timed, batch: list[Ending], worker: str) -> list[int] | None:
+        space = self._space
+        function, columns = self._columns(batch)
+        query = call(function, len(columns) + 2, space.schema)
+        held: list[int] | None = conn.execute(query, (space.namespace, worker, *columns)).fetchall()[0][0]
+        accepted = batch if held is None else [batch[place] for place in sorted(held)]
+        follow_ups = [follow_up for ending in accepted for follow_up in ending.follow_ups]
+        if follow_ups:
+            push(lambda q, v: conn.execute(q, v).fetchall(), space.schema, space.namespace, follow_ups)
+        return held
+
+    def _columns(self, batch: list[Ending]) -> tuple[str, list[str]]:
+        if all(isinstance(ending.settlement, Done) for ending in batch):
+            return "settle_done", done_columns(batch)
+        return "settle", mixed_columns(batch)
+
+    def _tell(self, accepted: list[Ending]) -> None:
+        if not accepted:
+            return
+        again = [e for e in accepted if isinstance(e.settlement, Retry | Requeue)]
+        queues = {push.envelope.queue for ending in accepted for push in ending.follow_ups}
+        ended = [e.lease.id for e in accepted if not isinstance(e.settlement, Retry | Requeue)]
+        fresh = news(queues, ended=ended)
+        if again:
+            fresh.any_queue = True
+        self._space.tell(fresh)
+
+
+def _columns(leases: list[Lease]) -> tuple[str, str]:
+    return column([lease.id for lease in leases]), numbers([lease.fence for lease in leases])
+
+
+def _refused(asked: Sequence[Lease], sent: list[Lease], held: list[int] | None) -> list[Lease]:
+    """`held` counts from 1, as SQL does."""
+    kept = {sent[place - 1] for place in held or ()}
+    return [lease for lease in asked if lease not in kept]

@@ -1,0 +1,43 @@
+"""The event log in Postgres.
+
+A reader sees an event once every transaction older than the event's has ended, so that none is skipped: while some
+writing transaction stays open, on any database of the server, newer events wait for it.
+"""
+
+from stem.backends.postgres.bell import News
+from stem.backends.postgres.records import event
+from stem.backends.postgres.space import Space
+from stem.contracts.events import Events
+from stem.core.errors import UsageError
+from stem.core.event import Event
+
+
+class PostgresEvents(Events):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def read(self, after: str | None, *, limit: int) -> list[Event]:
+        txid, n = _position(after)
+        return [event(row) for row in self._space.ask("events_read", txid=txid, n=n, limit=max(0, limit))]
+
+    def head(self) -> str | None:
+        rows = self._space.ask("events_head")
+        return str(rows[0][0]) if rows else None
+
+    def wait(self, after: str | None, *, timeout_seconds: float) -> bool:
+        txid, n = _position(after)
+
+        def look(left: float) -> bool | None:
+            return self._space.ask("events_any", txid=txid, n=n, timeout_seconds=left)[0][0] or None
+
+        def concerns(told: News) -> bool:
+            return told.logged
+
+        return bool(self._space.listener.until(concerns, look, timeout_seconds))
+
+
+def _position(offset: str | None) -> tuple[str, int]:
+    txid, dash, n = (offset or "0-0").partition("-")
+    if not (dash and txid.isdecimal() and n.isdecimal()):
+        raise UsageError(f"{offset!r} is not an offset of this store's event log; use one that it gave, or None.")
+    return txid, int(n)

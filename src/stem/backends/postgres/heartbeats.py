@@ -1,0 +1,26 @@
+"""Worker heartbeats in Postgres."""
+
+import msgspec
+
+from stem.backends.postgres.columns import utf8
+from stem.backends.postgres.space import Space
+from stem.contracts.heartbeats import Heartbeats
+from stem.core.heartbeat import Heartbeat, Pulse
+
+_heartbeat = msgspec.json.Decoder(Heartbeat)
+
+
+class PostgresHeartbeats(Heartbeats):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def beat(self, heartbeat: Heartbeat, *, ttl_seconds: float) -> None:
+        body = utf8(msgspec.json.encode(heartbeat))
+        self._space.ask("beat", worker=heartbeat.worker_id, ttl=ttl_seconds, body=body)
+
+    def all(self) -> list[Pulse]:
+        return [Pulse(_heartbeat.decode(body), age) for body, age in self._space.ask("heartbeats")]
+
+    def forget(self, worker_id: str) -> bool:
+        rows = self._space.ask("forget", worker=worker_id)
+        return bool(rows and rows[0][0])

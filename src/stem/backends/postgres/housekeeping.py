@@ -1,0 +1,91 @@
+"""Prune and vacuum by the by: settling workers keep the store small, in a thread of their own, one worker at a time."""
+
+import threading
+from time import monotonic
+
+import psycopg
+from psycopg import sql
+
+from stem.backends.postgres.link import Link
+from stem.backends.postgres.statements import call
+from stem.core.config import Retention
+from stem.core.errors import StemError
+
+_PRUNE_EVERY_SECONDS = 60.0
+_PRUNE_STEP = 1000
+_PRUNE_STEPS = 20
+# Entries of claimed tasks lie dead at the front of the queue's index until a vacuum, and every claim steps over them.
+# Autovacuum comes by once a minute at best; a busy queue needs it every few seconds.
+_VACUUM_EVERY_ENDINGS = 20_000
+_VACUUM_EVERY_SECONDS = 2.0
+
+
+class Housekeeper:
+    def __init__(self, link: Link, namespace: str, retention: Retention) -> None:
+        self._link = link
+        self._namespace = namespace
+        self._retention = retention
+        self._endings = 0
+        self._vacuumed_at = self._pruned_at = monotonic()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def note(self, endings: int) -> None:
+        """So many tasks have just ended; see whether something is to be done."""
+        self._endings += endings
+        now = monotonic()
+        is_full = self._endings >= _VACUUM_EVERY_ENDINGS and now - self._vacuumed_at >= _VACUUM_EVERY_SECONDS
+        is_old = now - self._pruned_at >= _PRUNE_EVERY_SECONDS
+        if not (is_full or is_old) or not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._thread is not None and self._thread.is_alive():
+                return
+            if is_full:
+                self._endings, self._vacuumed_at = 0, now
+            if is_old:
+                self._pruned_at = now
+            self._thread = threading.Thread(
+                target=self._work, args=(is_full, is_old), name="stem-postgres-housekeeper", daemon=True
+            )
+            self._thread.start()
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        thread = self._thread
+        if thread is not None:
+            thread.join(1.0)
+
+    def prune(self, steps: int = 1) -> int:
+        """Drop what retention has outlived, so many bounded steps at most."""
+        kept = self._retention
+        pruned = 0
+        for _ in range(steps):
+            values = (self._namespace, kept.results_seconds, kept.events_seconds, kept.events_count, _PRUNE_STEP)
+            gone = int(self._link.rows(call("prune", len(values), self._link.address.schema), values)[0][0])
+            pruned += gone
+            if gone == 0:
+                break
+        return pruned
+
+    def _work(self, is_full: bool, is_old: bool) -> None:
+        try:
+            if is_full:
+                self._vacuum()
+            if is_old and self._is_my_turn():
+                self.prune(_PRUNE_STEPS)
+        except (StemError, psycopg.Error):
+            return  # housekeeping only: the next round tries again, and whoever needs the store is told by its own calls
+
+    def _vacuum(self) -> None:
+        """A role that does not own the table gets a warning from the server and nothing else."""
+        messages = sql.Identifier(self._link.address.schema, "messages")
+        options = sql.SQL("SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF")
+        self._link.rows(sql.SQL("VACUUM ({}) {}").format(options, messages).as_bytes(None))
+
+    def _is_my_turn(self) -> bool:
+        query = sql.SQL(
+            "SELECT NOT EXISTS (SELECT FROM {s}.upkeep WHERE ns = %s AND pruned_at > {s}.now_seconds() - %s)"
+        ).format(s=sql.Identifier(self._link.address.schema))
+        return bool(self._link.rows(query.as_bytes(None), (self._namespace, _PRUNE_EVERY_SECONDS / 2))[0][0])

@@ -1,0 +1,109 @@
+"""Write inside the caller's own open transaction, whatever wraps its connection."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from stem.backends.postgres.address import Address
+from stem.backends.postgres.pushing import Run
+from stem.backends.postgres.refusals import translated
+from stem.core.errors import UsageError
+
+_IN_TRANSACTION = 2  # as libpq counts: idle, active, in transaction, in error
+_MISSING = {"3F000", "42883", "42P01"}
+
+
+@contextmanager
+def joined(connection: object, address: Address) -> Iterator[Run]:
+    """A way to execute statements in that transaction: never committed here, gone if the caller rolls back.
+
+    Takes a psycopg or psycopg2 connection, a SQLAlchemy Connection or Session, or Django's connection.
+    """
+    driver = _driver_connection(connection)
+    if isinstance(driver, psycopg.Connection):
+        _check_psycopg(driver)
+        run = _psycopg_run(driver)
+    elif _is_psycopg2(driver):
+        _check_psycopg2(driver)
+        run = _psycopg2_run(driver)
+    else:
+        raise UsageError(
+            f"connection= got a {type(connection).__name__}; pass a psycopg connection, a SQLAlchemy Connection or Session "
+            "over psycopg, or django.db.connection."
+        )
+    try:
+        yield run
+    except Exception as error:
+        state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+        if state in _MISSING:
+            raise UsageError(
+                f"The database of connection= has no Stem schema {address.schema!r}; pass a connection to the store's own "
+                "database, or connect Stem to that one."
+            ) from error
+        if isinstance(error, psycopg.Error):
+            raise translated(error, "connection=", 0.0) from error
+        raise
+
+
+def _driver_connection(connection: Any) -> Any:
+    if isinstance(connection, psycopg.Connection) or _is_psycopg2(connection):
+        return connection
+    if hasattr(connection, "ensure_connection"):  # Django's wrapper
+        if not connection.in_atomic_block and connection.get_autocommit():
+            raise UsageError("Django's connection is in autocommit, outside of any transaction; use transaction.atomic().")
+        connection.ensure_connection()
+        return connection.connection
+    if callable(getattr(connection, "connection", None)) and hasattr(connection, "get_bind"):  # SQLAlchemy's Session
+        connection = connection.connection()
+    if hasattr(connection, "in_transaction") and hasattr(connection, "get_isolation_level"):  # its Connection
+        return _sqlalchemy_driver_connection(connection)
+    return getattr(connection, "driver_connection", connection)
+
+
+def _sqlalchemy_driver_connection(connection: Any) -> Any:
+    """SQLAlchemy begins its transactions lazily, with the first statement; ours would be the first for the driver."""
+    if not connection.in_transaction():
+        connection.begin()
+    return getattr(connection.connection, "driver_connection", None)
+
+
+def _check_psycopg(driver: "psycopg.Connection[Any]") -> None:
+    if driver.closed:
+        raise UsageError("connection= is closed; pass an open one.")
+    if driver.autocommit and driver.info.transaction_status != _IN_TRANSACTION:
+        raise UsageError("connection= is in autocommit, outside of any transaction; use connection.transaction().")
+
+
+def _psycopg_run(driver: "psycopg.Connection[Any]") -> Run:
+    def run(query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        # A plain cursor with plain rows: what the caller set up for its own must not matter here.
+        with psycopg.Cursor(driver, row_factory=tuple_row) as cursor:
+            return cursor.execute(query.encode(), values).fetchall()
+
+    return run
+
+
+def _is_psycopg2(driver: object) -> bool:
+    return type(driver).__module__.partition(".")[0] == "psycopg2" and hasattr(driver, "get_transaction_status")
+
+
+def _check_psycopg2(driver: Any) -> None:
+    if driver.closed:
+        raise UsageError("connection= is closed; pass an open one.")
+    if driver.autocommit and driver.get_transaction_status() != _IN_TRANSACTION:
+        raise UsageError("connection= is in autocommit, outside of any transaction; begin one first.")
+
+
+def _psycopg2_run(driver: Any) -> Run:
+    from psycopg2.extensions import cursor as plain_cursor
+
+    def run(query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with driver.cursor(cursor_factory=plain_cursor) as cursor:
+            cursor.execute(query, tuple(values))
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
+
+    return run

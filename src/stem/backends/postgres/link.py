@@ -1,0 +1,180 @@
+"""Connections to one server: pooled, each call with a deadline, errors translated, safe to fork."""
+
+import logging
+import os
+import select
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg_pool import ConnectionPool
+
+from stem.backends.postgres.address import Address
+from stem.backends.postgres.refusals import DeadlinePassed, translated
+from stem.core.errors import StemError, StoreUnavailable
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+_TRIES = 5  # of a statement that lost a deadlock or a serialization conflict
+_CHECK_SECONDS = 0.05  # how finely deadlines are kept
+_inherited: list[ConnectionPool[Any]] = []  # a parent's pools: to close them here would end the parent's sessions
+
+# The pool tells of its reconnections in the background; whoever asks for a connection is told by StoreUnavailable.
+logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+
+
+class Link:
+    """What all seams of a store speak through. Each statement is a transaction of its own unless `transaction` is used;
+    nothing is expected to survive on a connection, so a transaction-mode pooler may stand in between."""
+
+    def __init__(self, address: Address, timeout_seconds: float, pool_size: int = 8) -> None:
+        self.address = address
+        self.timeout_seconds = timeout_seconds
+        self.is_closed = False
+        self._pool_size = pool_size
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[Timed] | None = None
+
+    def rows(self, query: str | bytes, values: Any = None, *, timeout_seconds: float | None = None) -> list[Row]:
+        """Execute one statement as one transaction; what it returns."""
+        return self._tried(lambda conn: _fetched(conn, query, values), timeout_seconds)
+
+    def transaction(self, work: "Callable[[Timed], T]") -> T:
+        """Do some work in one transaction. It may be done over after a deadlock."""
+
+        def inside(conn: Timed) -> T:
+            with conn.transaction():
+                return work(conn)
+
+        return self._tried(inside, None)
+
+    def dedicated(self) -> "Timed":
+        """A connection outside of the pool, for the caller to close. Raises StoreUnavailable or StoreRefused."""
+        try:
+            return Timed.connect(self.address.conninfo, autocommit=True, prepare_threshold=None)
+        except psycopg.Error as error:
+            raise self.translated(error) from error
+
+    def translated(self, error: psycopg.Error) -> StemError:
+        return translated(error, self.address.name, self.timeout_seconds)
+
+    def close(self) -> None:
+        self.is_closed = True
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None and self._pid == os.getpid():
+            pool.close(timeout=1)
+
+    def _tried(self, work: "Callable[[Timed], T]", timeout_seconds: float | None) -> T:
+        deadline = monotonic() + min(self.timeout_seconds, timeout_seconds or self.timeout_seconds)
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                with self._connection(deadline) as conn:
+                    return work(conn)
+            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
+                if tries_left == 0 or monotonic() >= deadline:
+                    raise self.translated(error) from error
+            except psycopg.Error as error:
+                raise self.translated(error) from error
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def _connection(self, deadline: float) -> "Iterator[Timed]":
+        pool = self._opened()
+        conn = pool.getconn(timeout=max(0.01, deadline - monotonic()))
+        while _was_closed_by_server(conn):
+            conn.close()
+            pool.putconn(conn)
+            conn = pool.getconn(timeout=max(0.01, deadline - monotonic()))
+        conn.deadline = deadline
+        try:
+            yield conn
+        except DeadlinePassed:
+            conn.abandon()
+            raise
+        finally:
+            pool.putconn(conn)
+
+    def _opened(self) -> "ConnectionPool[Timed]":
+        if self._pool is not None and self._pid == os.getpid():
+            return self._pool
+        if self.is_closed:
+            raise StoreUnavailable(f"The store {self.address.name} was closed; connect again.")
+        with self._lock:
+            if self._pid != os.getpid():
+                if self._pool is not None:
+                    _inherited.append(self._pool)
+                self._pool, self._pid = None, os.getpid()
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self.address.conninfo,
+                    connection_class=Timed,
+                    kwargs={"autocommit": True, "prepare_threshold": None},
+                    min_size=0,
+                    max_size=self._pool_size,
+                    max_idle=60,
+                    num_workers=1,
+                    reconnect_timeout=self.timeout_seconds,
+                    open=False,
+                )
+                self._pool.open()
+            return self._pool
+
+
+class Timed(psycopg.Connection[Row]):
+    """A connection whose calls end at a deadline, also if the server is frozen and the network says nothing."""
+
+    deadline: float | None = None
+
+    def wait(self, gen: Generator[Any, Any, T], *args: Any, **kwargs: Any) -> T:
+        return super().wait(self._until_deadline(gen), interval=_CHECK_SECONDS)
+
+    def abandon(self) -> None:
+        """Give up on the statement under way. The server is told by the by, lest it go on for nobody."""
+        if self.closed:
+            return
+        try:
+            canceller = self.pgconn.get_cancel()
+        except psycopg.Error:
+            canceller = None
+        self.close()
+        if canceller is not None:
+            threading.Thread(target=_cancel, args=(canceller,), name="stem-cancel", daemon=True).start()
+
+    def _until_deadline(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and self.deadline is not None and monotonic() >= self.deadline:
+                    raise DeadlinePassed("no answer by the deadline")
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+
+
+def _fetched(conn: Timed, query: str | bytes, values: Any) -> list[Row]:
+    cursor = conn.execute(query, values)
+    return cursor.fetchall() if cursor.description is not None else []
+
+
+def _was_closed_by_server(conn: Timed) -> bool:
+    """An idle connection has nothing to say; if its socket does, it has ended (a restart, an administrator)."""
+    if conn.closed:
+        return True
+    poller = select.poll()
+    poller.register(conn.pgconn.socket, select.POLLIN)
+    return bool(poller.poll(0))
+
+
+def _cancel(canceller: psycopg.pq.abc.PGcancel) -> None:
+    try:
+        canceller.cancel()
+    except psycopg.Error:
+        return  # the server is gone, and the statement with it

@@ -1,0 +1,122 @@
+"""One LISTENing connection a store, which wakes all of its waiters; never required, only quick."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TypeVar
+
+import msgspec
+import psycopg
+from psycopg import sql
+
+from stem.backends.postgres.bell import News
+from stem.backends.postgres.link import Link, Timed
+from stem.core.errors import StemError
+
+T = TypeVar("T")
+
+_FIRST_POLL_SECONDS = 0.25
+_LAST_POLL_SECONDS = 1.0
+_BREATH_SECONDS = 1.0  # how soon a listener hears that its store was closed
+_RETRY_SECONDS = 1.0
+
+
+class Waiter:
+    """Someone asleep until news that concern them come in."""
+
+    def __init__(self, concerns: Callable[[News], bool]) -> None:
+        self.concerns = concerns
+        self.woken = threading.Event()
+
+
+class Listener:
+    def __init__(self, link: Link, channel: str) -> None:
+        self._link = link
+        self._channel = channel
+        self._lock = threading.Lock()
+        self._waiters: set[Waiter] = set()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def until(
+        self,
+        concerns: Callable[[News], bool],
+        look: Callable[[float], T | None],
+        timeout_seconds: float,
+        next_look: Callable[[], float] | None = None,
+    ) -> T | None:
+        """The first answer of `look`, which is asked at the start, after news that concern it, and every now and then;
+        None when the time is up. `look` gets the seconds left; `next_look` says when it wants to be asked again."""
+        end = monotonic() + timeout_seconds
+        poll = _FIRST_POLL_SECONDS
+        with self._waiting(concerns) as waiter:
+            while True:
+                waiter.woken.clear()
+                left = end - monotonic()
+                if (found := look(max(left, 0.05))) is not None:
+                    return found
+                left = end - monotonic()
+                if left <= 0 or self._is_closed:
+                    return None
+                due = next_look() if next_look is not None else poll
+                if waiter.woken.wait(max(0.0, min(left, poll, due))):
+                    poll = 0.01  # news came, but what it tells of may not be visible yet
+                else:
+                    poll = min(max(poll * 2, 0.02), _LAST_POLL_SECONDS)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._wake(News(lost=True))
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(2 * _BREATH_SECONDS)
+
+    @contextmanager
+    def _waiting(self, concerns: Callable[[News], bool]) -> Iterator[Waiter]:
+        waiter = Waiter(concerns)
+        with self._lock:
+            self._waiters.add(waiter)
+            if not self._is_closed and (self._thread is None or not self._thread.is_alive()):
+                self._thread = threading.Thread(target=self._listen, name="stem-postgres-listener", daemon=True)
+                self._thread.start()
+        try:
+            yield waiter
+        finally:
+            with self._lock:
+                self._waiters.discard(waiter)
+
+    def _listen(self) -> None:
+        pause = threading.Event()
+        while not self._is_closed:
+            try:
+                conn = self._link.dedicated()
+            except StemError:
+                pause.wait(_RETRY_SECONDS)
+                continue
+            try:
+                self._hear(conn)
+            except psycopg.Error:
+                pause.wait(0.05)  # the connection broke; open another
+            finally:
+                conn.close()
+
+    def _hear(self, conn: Timed) -> None:
+        conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+        self._wake(News(lost=True))  # what was told before we listened is lost on us
+        while not self._is_closed:
+            for notification in conn.notifies(timeout=_BREATH_SECONDS, stop_after=1):
+                self._wake(_read(notification.payload))
+
+    def _wake(self, told: News) -> None:
+        with self._lock:
+            for waiter in self._waiters:
+                if told.lost or waiter.concerns(told):
+                    waiter.woken.set()
+
+
+def _read(text: str) -> News:
+    try:
+        return msgspec.json.decode(text, type=News)
+    except msgspec.MsgspecError:
+        return News(lost=True)  # a newer Stem's words

@@ -1,0 +1,61 @@
+"""Pushes as columns, and the one statement that stores them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from stem.backends.postgres.columns import column, numbers, seconds, texts, utf8
+from stem.backends.postgres.statements import call
+from stem.core import envelope as envelopes
+from stem.core.envelope import Push, Receipt
+
+Run = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+
+
+def push(run: Run, schema: str, namespace: str, pushes: Sequence[Push]) -> list[Receipt]:
+    """Through `run`, which executes a statement in whatever transaction is meant."""
+    columns = [namespace, *_columns(pushes)]
+    if any(each.unique is not None for each in pushes):
+        columns += _unique_columns(pushes)
+        rows = run(call("push_unique", len(columns), schema), columns)
+        return [Receipt(answer, created=created) for answer, created in rows]
+    made = run(call("push", len(columns), schema), columns)[0][0]
+    if made is None:
+        return [Receipt(each.envelope.id, created=True) for each in pushes]
+    return _receipts(pushes, set(made))
+
+
+def _receipts(pushes: Sequence[Push], made: set[str]) -> list[Receipt]:
+    """An id that stands twice in the batch was created by its first push."""
+    receipts = []
+    for each in pushes:
+        task_id = each.envelope.id
+        receipts.append(Receipt(task_id, created=task_id in made))
+        made.discard(task_id)
+    return receipts
+
+
+def _columns(pushes: Sequence[Push]) -> list[str]:
+    sent = [each.envelope for each in pushes]
+    return [
+        column([e.id for e in sent]),
+        column([e.name for e in sent]),
+        column([e.queue for e in sent]),
+        numbers([e.priority for e in sent]),
+        numbers([each.delay_seconds for each in pushes]),
+        numbers([seconds(e.not_before) for e in sent]),
+        numbers([each.expires_seconds for each in pushes]),
+        numbers([seconds(e.expires_at) for e in sent]),
+        numbers([e.visibility_timeout for e in sent]),
+        column([utf8(msgspec.json.encode(e.meta)) if e.meta else None for e in sent]),
+        column([utf8(envelopes.encode(e)) for e in sent]),
+    ]
+
+
+def _unique_columns(pushes: Sequence[Push]) -> list[str]:
+    held = [each.unique for each in pushes]
+    return [
+        texts([unique.key if unique else None for unique in held]),
+        numbers([unique.seconds if unique else None for unique in held]),
+    ]

@@ -1,0 +1,62 @@
+"""What Postgres and the network say when they say no, as one sentence and a remedy."""
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from stem.core.errors import StemError, StoreRefused, StoreUnavailable, UsageError
+
+_PASSING = ("starting up", "shutting down", "too many clients", "connection slots", "in recovery mode")
+
+_BY_STATE: dict[str, tuple[type[StemError], str]] = {
+    "25006": (StoreRefused, "is read-only; point the URL at the primary server"),
+    "3D000": (StoreRefused, "has no such database; create it or correct the URL"),
+    "3F000": (StoreRefused, "has lost the Stem schema; restart the process to make it anew"),
+    "42P01": (StoreRefused, "has lost a Stem table; restart the process to make it anew, or restore the schema"),
+    "42883": (StoreRefused, "has lost a Stem function; restart the process to make it anew, or restore the schema"),
+    "42501": (StoreRefused, "denies permission; grant the role CREATE on the database or USAGE on the Stem schema"),
+    "53100": (StoreRefused, "has no room left on its disk; free some space"),
+    "53200": (StoreUnavailable, "is out of memory; lower its load or raise its memory"),
+    "53300": (StoreUnavailable, "has too many connections; raise max_connections or put a pooler in front"),
+    "57014": (StoreUnavailable, "did not finish in time; see what it is busy with, or raise STEM_STORE_TIMEOUT"),
+}
+_BY_CLASS: dict[str, tuple[type[StemError], str]] = {
+    "08": (StoreUnavailable, "lost the connection; check the network and the server"),
+    "22": (UsageError, "cannot store such a value; remove NUL characters and numbers out of range"),
+    "28": (StoreRefused, "refused the login; check user, password and pg_hba.conf"),
+    "40": (StoreUnavailable, "saw too many conflicting transactions; try again"),
+    "53": (StoreUnavailable, "is out of resources; lower its load"),
+    "55": (StoreUnavailable, "could not lock what it needed; try again"),
+    "57": (StoreUnavailable, "is shutting down or restarting; try again when it is up"),
+    "58": (StoreUnavailable, "has a system error; see its log"),
+    "XX": (StoreUnavailable, "has an internal error; see its log"),
+}
+
+
+class DeadlinePassed(psycopg.OperationalError):
+    """The server took a statement and has not answered by the deadline."""
+
+
+def translated(error: psycopg.Error, name: str, timeout_seconds: float) -> StemError:
+    """The error that callers see, from the one that the driver raised."""
+    who = f"Postgres at {name}"
+    if isinstance(error, DeadlinePassed | PoolTimeout):
+        return StoreUnavailable(
+            f"{who} did not answer within {timeout_seconds:g} s; check that it runs and can be reached."
+        )
+    state = error.sqlstate
+    if state is not None:
+        kind, text = _BY_STATE.get(state) or _BY_CLASS.get(state[:2]) or (StoreRefused, "refused; see its log")
+        return kind(f"{who} {text} ({_first_line(error)}).")
+    if isinstance(error, psycopg.DataError):
+        return UsageError(f"{who} cannot store such a value ({_first_line(error)}); remove NUL characters.")
+    if "FATAL" in str(error) and not any(text in str(error) for text in _PASSING):
+        return StoreRefused(
+            f"{who} refused the connection ({_first_line(error)}); check user, password and database in the URL."
+        )
+    return StoreUnavailable(
+        f"{who} cannot be reached ({_first_line(error)}); check that it runs and that the URL is right."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")

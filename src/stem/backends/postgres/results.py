@@ -1,0 +1,87 @@
+"""Task records in Postgres."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from stem.backends.postgres.bell import News, mark, news
+from stem.backends.postgres.columns import column, numbers, seconds, texts, utf8
+from stem.backends.postgres.records import task_record
+from stem.backends.postgres.space import Space
+from stem.contracts.results import Results
+from stem.core.record import Page, TaskFilter, TaskRecord
+
+_TOP = 2**63 - 1
+
+
+class PostgresResults(Results):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
+        found = {row[0]: row for row in self._space.ask("records_get", ids=list(task_ids))} if task_ids else {}
+        return {id: task_record(found[id]) for id in task_ids if id in found}
+
+    def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
+        asked = list(task_ids)
+        marks = {mark(task_id) for task_id in asked}
+
+        def look(left: float) -> dict[str, TaskRecord] | None:
+            rows = self._space.ask("records_ended", ids=asked, timeout_seconds=left)
+            return {row[0]: task_record(row) for row in rows} or None
+
+        def concerns(told: News) -> bool:
+            return not told.ended.isdisjoint(marks)
+
+        found = self._space.listener.until(concerns, look, timeout_seconds) or {}
+        return {id: found[id] for id in asked if id in found}
+
+    def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
+        rows = self._space.ask(
+            "records_page",
+            below=_TOP if cursor is None else int(cursor),
+            state=where.state,
+            queue=where.queue,
+            name=where.name,
+            since=seconds(where.since),
+            until=seconds(where.until),
+            limit=limit + 1,
+        )
+        more = len(rows) > limit
+        return Page([task_record(row) for row in rows[:limit]], str(rows[limit - 1][-1]) if more else None)
+
+    def save(self, records: Sequence[TaskRecord]) -> None:
+        if not records:
+            return
+        kept: dict[str, TaskRecord] = {}
+        for record in records:
+            if record.id not in kept or _order(record) >= _order(kept[record.id]):
+                kept[record.id] = record
+        batch = sorted(kept.values(), key=lambda record: record.id)  # all batches lock rows in one order
+        self._space.call("save_records", *_columns(batch))
+        self._space.tell(news(ended=[record.id for record in batch if record.is_terminal], logged=False))
+
+
+def _order(record: TaskRecord) -> tuple[int, int, int]:
+    return (record.fence, record.attempt, record.stage)
+
+
+def _columns(batch: list[TaskRecord]) -> list[str]:
+    return [
+        column([r.id for r in batch]),
+        numbers([r.fence for r in batch]),
+        numbers([seconds(r.enqueued_at) for r in batch]),
+        numbers([seconds(r.updated_at) for r in batch]),
+        numbers([seconds(r.started_at) for r in batch]),
+        numbers([seconds(r.finished_at) for r in batch]),
+        numbers([seconds(r.heartbeat_at) for r in batch]),
+        numbers([r.attempt for r in batch]),
+        numbers([r.priority for r in batch]),
+        column([r.state for r in batch]),
+        column([r.queue for r in batch]),
+        column([r.name for r in batch]),
+        texts([r.worker for r in batch]),
+        column([None if r.payload is None else utf8(r.payload) for r in batch]),
+        column([None if r.error is None else utf8(msgspec.json.encode(r.error)) for r in batch]),
+        column([utf8(msgspec.json.encode(r.meta)) for r in batch]),
+    ]

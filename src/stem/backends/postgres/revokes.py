@@ -1,0 +1,76 @@
+"""Revokes in Postgres."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from stem.backends.postgres.columns import column, numbers, utf8
+from stem.backends.postgres.link import Row
+from stem.backends.postgres.space import Space
+from stem.contracts.revokes import Revokes
+from stem.core.record import moment, moment_or_none
+from stem.core.revoke import RevokeRecord, RevokeRequest
+
+_request = msgspec.json.Decoder(RevokeRequest)
+
+
+class PostgresRevokes(Revokes):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def put(self, requests: Sequence[RevokeRequest]) -> list[RevokeRecord]:
+        if not requests:
+            return []
+        last = {request.task_id: place for place, request in enumerate(requests)}
+        places = list(last.values())
+        kept = [requests[place] for place in places]
+        ((at, first),) = self._space.call(
+            "revoke_tasks",
+            len(requests),
+            column([request.task_id for request in kept]),
+            numbers(places),
+            numbers([request.expires_seconds for request in kept]),
+            column([utf8(msgspec.json.encode(request)) for request in kept]),
+        )
+        return [
+            _record(
+                request,
+                first + place,
+                at,
+                None if request.expires_seconds is None else at + request.expires_seconds,
+            )
+            for place, request in enumerate(requests)
+        ]
+
+    def get(self, task_ids: Sequence[str]) -> dict[str, RevokeRecord]:
+        found = [_read(row) for row in self._space.ask("revokes_get", ids=list(task_ids))] if task_ids else []
+        by_id = {record.task_id: record for record in found}
+        return {id: by_id[id] for id in task_ids if id in by_id}
+
+    def since(self, version: int, *, limit: int) -> list[RevokeRecord]:
+        return [_read(row) for row in self._space.ask("revokes_since", version=version, limit=max(0, limit))]
+
+    def version(self) -> int:
+        rows = self._space.ask("revokes_version")
+        return int(rows[0][0]) if rows else 0
+
+    def prune(self) -> int:
+        return int(self._space.ask("revokes_prune")[0][0])
+
+
+def _read(row: Row) -> RevokeRecord:
+    version, created_at, expires_at, body = row
+    return _record(_request.decode(body), version, created_at, expires_at)
+
+
+def _record(request: RevokeRequest, version: int, created_at: float, expires_at: float | None) -> RevokeRecord:
+    return RevokeRecord(
+        task_id=request.task_id,
+        version=version,
+        reason=request.reason,
+        requester=request.requester,
+        terminate=request.terminate,
+        signal=request.signal,
+        created_at=moment(created_at),
+        expires_at=moment_or_none(expires_at),
+    )

@@ -1,0 +1,105 @@
+"""Make or migrate the schema: once, however many processes start at the same time."""
+
+from importlib.resources import files
+from time import monotonic
+
+import psycopg
+from psycopg import sql
+
+from stem.backends.postgres.link import Link, Timed
+from stem.backends.postgres.statements import text
+from stem.core.errors import StoreRefused
+
+VERSION = 1
+OLDEST_SERVER = 130000
+
+_TABLES = (
+    "version", "now", "messages", "records", "dead", "events", "uniques", "locks", "heartbeats", "revokes", "mail", "upkeep",
+)  # fmt: skip
+_INLINED = frozenset({"cells"})  # touches no table, and is inlined only while it has no settings
+# The verbs look rows up by index whatever the statistics say: a plan made for an empty table must not scan a full one.
+_SETTINGS = (
+    "search_path FROM CURRENT",
+    "plan_cache_mode = force_generic_plan",
+    "enable_seqscan = off",
+    "enable_bitmapscan = off",
+    "enable_hashjoin = off",
+    "enable_mergejoin = off",
+)
+_MIGRATION_SECONDS = 60.0  # 50 processes may wait for one another here
+
+
+def ensure(link: Link) -> None:
+    """Raises StoreRefused for a server too old, a schema that is not ours or newer, or one we may not make."""
+    conn = link.dedicated()
+    try:
+        conn.deadline = monotonic() + link.timeout_seconds
+        _check_server(conn, link)
+        if _found_version(conn, link) != VERSION:
+            conn.deadline = monotonic() + _MIGRATION_SECONDS
+            with conn.transaction():
+                _migrate(conn, link)
+    except psycopg.Error as error:
+        raise link.translated(error) from error
+    finally:
+        conn.close()
+
+
+def _check_server(conn: Timed, link: Link) -> None:
+    version = conn.info.server_version
+    if version < OLDEST_SERVER:
+        raise StoreRefused(
+            f"Postgres at {link.address.name} is version {version // 10000} and Stem needs 13 or later; upgrade the server."
+        )
+
+
+def _found_version(conn: Timed, link: Link) -> int:
+    """0: no schema, or an empty one."""
+    schema = link.address.schema
+    found = conn.execute(
+        "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = %s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')",
+        [schema],
+    ).fetchall()
+    tables = {name for (name,) in found}
+    if not tables:
+        return 0
+    if not {"version", "messages", "records"} <= tables:
+        raise StoreRefused(
+            f"Schema {schema!r} at {link.address.name} holds tables that are not Stem's; choose another with ?schema=name."
+        )
+    row = conn.execute(sql.SQL("SELECT version FROM {}.version").format(sql.Identifier(schema))).fetchone()
+    version = int(row[0]) if row else 0
+    if version > VERSION:
+        raise StoreRefused(
+            f"Schema {schema!r} at {link.address.name} has version {version} and this Stem knows up to {VERSION}; upgrade Stem."
+        )
+    return version
+
+
+def _migrate(conn: Timed, link: Link) -> None:
+    schema = link.address.schema
+    conn.execute("SELECT pg_advisory_xact_lock(hashtextextended('stem.schema/' || %s, 0))", [schema])
+    version = _found_version(conn, link)  # another process may have been first
+    if version == VERSION:
+        return
+    if conn.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone() is None:
+        conn.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    conn.execute(sql.SQL("SET LOCAL search_path = {}, pg_temp").format(sql.Identifier(schema)))
+    if version == 0:
+        for table in _TABLES:
+            conn.execute(text(f"tables/{table}.sql"))
+        conn.execute("INSERT INTO version (version) VALUES (%s)", [VERSION])
+    _make_verbs(conn)
+
+
+def _make_verbs(conn: Timed) -> None:
+    folder = files(__package__) / "sql" / "verbs"
+    names = sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    conn.execute("SET LOCAL check_function_bodies = off")  # they call one another
+    for name in names:
+        conn.execute(text(f"verbs/{name}.sql"))
+    for name in names:
+        if name not in _INLINED:
+            settings = sql.SQL(" ").join(sql.SQL("SET ") + sql.SQL(setting) for setting in _SETTINGS)
+            conn.execute(sql.SQL("ALTER FUNCTION {} ").format(sql.Identifier(name)) + settings)

@@ -1,0 +1,86 @@
+"""Endings as columns, and the statements that write them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from stem.backends.postgres.columns import column, numbers, texts, utf8
+from stem.core.delivery import Ending
+from stem.core.event import event_data
+from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
+from stem.core.record import TaskError
+
+_json = msgspec.json.Encoder()
+
+
+def done_columns(endings: Sequence[Ending]) -> list[str]:
+    """Sorted by id, so that all batches lock rows in one order; the last column holds the place in the batch."""
+    order = sorted(range(len(endings)), key=lambda place: endings[place].lease.id)
+    batch = [endings[place] for place in order]
+    return [
+        column([each.lease.id for each in batch]),
+        numbers([each.lease.fence for each in batch]),
+        numbers([each.run_seconds for each in batch]),
+        column([utf8(s.payload) if isinstance(s := each.settlement, Done) else None for each in batch]),
+        column([_meta(each.meta) for each in batch]),
+        column([_progress(each.meta) for each in batch]),
+        numbers(order),
+    ]
+
+
+def mixed_columns(endings: Sequence[Ending]) -> list[str]:
+    order = sorted(range(len(endings)), key=lambda place: endings[place].lease.id)
+    batch = [endings[place].settlement for place in order]
+    return [
+        *done_columns(endings),
+        column([_kind(each) for each in batch]),
+        numbers([each.delay_seconds if isinstance(each, Retry | Requeue) else None for each in batch]),
+        column([_error(each) for each in batch]),
+        texts([each.reason if isinstance(each, Dead) else None for each in batch]),
+        column([_encoded(each.meta) if isinstance(each, Dead) else None for each in batch]),
+        column([_encoded(event_data(each)) for each in batch]),
+    ]
+
+
+def _kind(settlement: Settlement) -> str:
+    match settlement:
+        case Done():
+            return "D"
+        case Retry():
+            return "R"
+        case Dead():
+            return "X"
+        case Requeue(throttled=True):
+            return "T"
+        case Requeue(died=True):
+            return "F"
+        case Requeue():
+            return "Q"
+        case Cancelled():
+            return "C"
+
+
+def _error(settlement: Settlement) -> str | None:
+    match settlement:
+        case Retry(error=error) | Dead(error=error):
+            return _encoded(error)
+        case Cancelled(reason):
+            return _encoded(TaskError("Cancelled", reason))
+        case _:
+            return None
+
+
+def _meta(meta: dict[str, Any]) -> str | None:
+    """Without progress, which has a column of its own."""
+    if "progress" in meta:
+        meta = {key: value for key, value in meta.items() if key != "progress"}
+    return _encoded(meta) if meta else None
+
+
+def _progress(meta: dict[str, Any]) -> str | None:
+    return _encoded(meta["progress"]) if "progress" in meta else None
+
+
+def _encoded(value: Any) -> str:
+    return utf8(_json.encode(value))

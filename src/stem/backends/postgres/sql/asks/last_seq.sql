@@ -1,0 +1,2 @@
+-- Broker.purge: the last task pushed so far.
+SELECT last_value FROM {s}.task_seq

@@ -1,0 +1,10 @@
+-- Leased, named locks. Fences come from one sequence, so they grow also past a row that was pruned.
+CREATE TABLE locks (
+    ns         text COLLATE "C" NOT NULL,
+    name       text COLLATE "C" NOT NULL,
+    owner      text NOT NULL,
+    fence      bigint NOT NULL,
+    held_until float8 NOT NULL,
+    PRIMARY KEY (ns, name)
+);
+CREATE SEQUENCE lock_fence

@@ -1,0 +1,43 @@
+-- Every task that waits or runs; the ending moves it into records. Small and hot.
+-- place: 0 ready, 1 delayed, 2 leased. A running task is a leased one with started_at.
+-- meta holds JSON objects, a line each; a later line overrides an earlier one, key by key.
+CREATE TABLE messages (
+    ns           text COLLATE "C" NOT NULL,
+    id           text COLLATE "C" NOT NULL,
+    seq          bigint NOT NULL,
+    fence        bigint NOT NULL DEFAULT 0,
+    due_at       float8 NOT NULL,
+    enqueued_at  float8 NOT NULL,
+    updated_at   float8 NOT NULL,
+    leased_until float8,
+    started_at   float8,
+    heartbeat_at float8,
+    expires_at   float8,
+    visibility_timeout float8,
+    attempt      integer NOT NULL DEFAULT 0,
+    deaths       integer NOT NULL DEFAULT 0,
+    priority     smallint NOT NULL,
+    place        smallint NOT NULL,
+    queue        text COLLATE "C" NOT NULL,
+    name         text COLLATE "C" NOT NULL,
+    worker       text,
+    unique_key   text COLLATE "C",
+    error        text,
+    progress     text,
+    meta         text NOT NULL,
+    body         text NOT NULL,
+    PRIMARY KEY (ns, id)
+) WITH (
+    fillfactor = 90,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0,
+    autovacuum_analyze_scale_factor = 0,
+    autovacuum_analyze_threshold = 100000
+);
+CREATE INDEX messages_ready ON messages (ns, queue, priority DESC, seq) WHERE place = 0;
+CREATE INDEX messages_delayed ON messages (ns, queue, due_at, seq) WHERE place = 1;
+CREATE INDEX messages_leased ON messages (ns, seq) WHERE place = 2;
+CREATE INDEX messages_seq ON messages (ns, seq);
+CREATE SEQUENCE task_seq;
+CREATE SEQUENCE fence_seq

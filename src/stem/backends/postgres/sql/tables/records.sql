@@ -1,0 +1,28 @@
+-- What is known of ended tasks, and of tasks that another store runs. Append mostly.
+-- kept_from: when its retention began; null for one that stays (not ended, or a dead letter).
+CREATE TABLE records (
+    ns           text COLLATE "C" NOT NULL,
+    id           text COLLATE "C" NOT NULL,
+    seq          bigint NOT NULL,
+    fence        bigint NOT NULL,
+    enqueued_at  float8 NOT NULL,
+    updated_at   float8 NOT NULL,
+    started_at   float8,
+    finished_at  float8,
+    heartbeat_at float8,
+    kept_from    float8,
+    attempt      integer NOT NULL,
+    priority     smallint NOT NULL,
+    state        text COLLATE "C" NOT NULL,
+    queue        text COLLATE "C" NOT NULL,
+    name         text COLLATE "C" NOT NULL,
+    worker       text,
+    payload      text,
+    error        text,
+    progress     text,
+    meta         text NOT NULL,
+    PRIMARY KEY (ns, id)
+);
+CREATE INDEX records_seq ON records (ns, seq);
+CREATE INDEX records_unusual ON records (ns, state, seq) WHERE state <> 'succeeded';
+CREATE INDEX records_kept ON records (ns, kept_from) WHERE kept_from IS NOT NULL

@@ -1,0 +1,9 @@
+-- Unique keys and their holders; held_until null: until the holder ends.
+CREATE TABLE uniques (
+    ns         text COLLATE "C" NOT NULL,
+    key        text COLLATE "C" NOT NULL,
+    id         text COLLATE "C" NOT NULL,
+    held_until float8,
+    PRIMARY KEY (ns, key)
+);
+CREATE INDEX uniques_until ON uniques (ns, held_until) WHERE held_until IS NOT NULL

@@ -1,0 +1,27 @@
+-- Broker.claim: lease up to the limit of due tasks, highest priority first, then oldest. A delivery a row; rows without
+-- a fence name tasks that had expired and were ended on the way.
+CREATE OR REPLACE FUNCTION claim(_ns text, _queues text[], _limit integer, _seconds float8)
+RETURNS TABLE (id text, fence bigint, name text, queue text, attempt integer, deaths integer, body text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    _now float8 := now_seconds();
+    _fence bigint := nextval('fence_seq');
+    _left integer := _limit;
+    _got integer;
+BEGIN
+    IF EXISTS (SELECT FROM messages m
+               WHERE m.ns = _ns AND m.queue = ANY (_queues) AND m.place = 1 AND m.due_at <= _now) THEN
+        PERFORM promote(_ns, _queues, _now);
+    END IF;
+    WHILE _left > 0 LOOP
+        RETURN QUERY SELECT l.id, _fence, l.name, l.queue, l.attempt, l.deaths, l.body
+                     FROM lease(_ns, _queues, _left, _seconds, _fence, _now) l;
+        GET DIAGNOSTICS _got = ROW_COUNT;
+        _left := _left - _got;
+        EXIT WHEN _left = 0;
+        RETURN QUERY SELECT e.id, NULL::bigint, NULL, NULL, NULL::integer, NULL::integer, NULL
+                     FROM expire(_ns, _queues, _left, _now) e;
+        GET DIAGNOSTICS _got = ROW_COUNT;
+        EXIT WHEN _got = 0;
+    END LOOP;
+END $$

@@ -1,0 +1,22 @@
+-- Part of Broker.claim: lease the best that are ready, none to two claimers. What has expired is left for expire.
+CREATE OR REPLACE FUNCTION lease(_ns text, _queues text[], _limit integer, _seconds float8, _fence bigint, _now float8)
+RETURNS TABLE (id text, name text, queue text, attempt integer, deaths integer, body text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH best AS (
+        SELECT each.* FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
+            SELECT m.ctid, m.priority, m.seq, m.expires_at FROM messages m
+            WHERE m.ns = _ns AND m.queue = q.name AND m.place = 0
+            ORDER BY m.priority DESC, m.seq LIMIT _limit
+            FOR UPDATE SKIP LOCKED
+        ) each
+        ORDER BY each.priority DESC, each.seq LIMIT _limit
+    ), leased AS (
+        UPDATE messages m
+        SET place = 2, fence = _fence, leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
+        FROM best WHERE m.ctid = best.ctid AND (best.expires_at IS NULL OR best.expires_at > _now)
+        RETURNING m.*
+    )
+    SELECT id, name, queue, attempt, deaths, body FROM leased ORDER BY priority DESC, seq;
+END $$

@@ -1,0 +1,55 @@
+-- Broker.push without unique keys: store all or none, leave known ids alone, state queued, event enqueued.
+-- Answers with the ids created, or null if all were.
+-- Whether an ended task has the id is looked up after the insert, in a later snapshot: had it been looked up before, a
+-- task ending between the two would be stored a second time.
+CREATE OR REPLACE FUNCTION push(
+    _ns text, _ids text, _names text, _queues text, _priorities text, _delays text, _not_before text,
+    _expires_in text, _expires_at text, _visibility text, _metas text, _bodies text
+) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    now float8 := now_seconds();
+    ids text[] := cells(_ids);
+    names text[] := cells(_names);
+    queues text[] := cells(_queues);
+    made text[];
+    known text[];
+BEGIN
+    WITH stored AS (
+        INSERT INTO messages (ns, id, seq, due_at, enqueued_at, updated_at, expires_at, visibility_timeout, priority,
+                              place, queue, name, meta, body)
+        SELECT _ns, g.id, nextval('task_seq'), g.due_at, now, now,
+               coalesce(now + g.expires_in, g.expires_at), g.visibility, g.priority,
+               CASE WHEN g.due_at <= now THEN 0 ELSE 1 END, g.queue, g.name, g.meta, g.body
+        FROM (
+            SELECT ord, u.id, u.name, u.queue, u.priority::smallint AS priority,
+                   coalesce(now + u.delay::float8, u.not_before::float8, now) AS due_at,
+                   u.expires_in::float8 AS expires_in, u.expires_at::float8 AS expires_at,
+                   u.visibility::float8 AS visibility, coalesce(u.meta, '{}') AS meta, u.body
+            FROM unnest(ids, names, queues, cells(_priorities), cells(_delays), cells(_not_before), cells(_expires_in),
+                        cells(_expires_at), cells(_visibility), cells(_metas), cells(_bodies))
+                 WITH ORDINALITY AS u (id, name, queue, priority, delay, not_before, expires_in, expires_at, visibility,
+                                       meta, body, ord)
+        ) g
+        ORDER BY g.ord
+        ON CONFLICT (ns, id) DO NOTHING
+        RETURNING id
+    )
+    SELECT array_agg(id) INTO made FROM stored;
+
+    SELECT array_agg(r.id) INTO known FROM unnest(made) AS m (id) JOIN records r ON r.ns = _ns AND r.id = m.id;
+    IF known IS NOT NULL THEN
+        DELETE FROM messages WHERE ns = _ns AND id = ANY (known);
+        SELECT array_agg(m.id) INTO made FROM unnest(made) AS m (id) WHERE m.id <> ALL (known);
+    END IF;
+
+    IF cardinality(made) = cardinality(ids) THEN
+        INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue)
+        SELECT _ns, now, now, 0, 'enqueued', u.id, u.name, u.queue
+        FROM unnest(ids, names, queues) WITH ORDINALITY AS u (id, name, queue, ord) ORDER BY u.ord;
+        RETURN NULL;
+    END IF;
+    INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue)
+    SELECT _ns, now, now, 0, 'enqueued', m.id, m.name, m.queue
+    FROM unnest(made) AS u (id) JOIN messages m ON m.ns = _ns AND m.id = u.id ORDER BY m.seq;
+    RETURN coalesce(made, '{}');
+END $$

@@ -1,0 +1,55 @@
+-- Broker.push where some have unique keys: one after the other, because an earlier push may hold a later one's key.
+-- Answers, a row a push in order, with the id to ask for and whether it was created.
+CREATE OR REPLACE FUNCTION push_unique(
+    _ns text, _ids text, _names text, _queues text, _priorities text, _delays text, _not_before text,
+    _expires_in text, _expires_at text, _visibility text, _metas text, _bodies text, _keys text, _seconds text
+) RETURNS TABLE (answer text, created boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    _now float8 := now_seconds();
+    _one record;
+    _until float8;
+    _holder text;
+    _key text;
+BEGIN
+    FOR _one IN
+        SELECT * FROM unnest(cells(_ids), cells(_names), cells(_queues), cells(_priorities), cells(_delays),
+                             cells(_not_before), cells(_expires_in), cells(_expires_at), cells(_visibility),
+                             cells(_metas), cells(_bodies), cells(_keys), cells(_seconds))
+                      AS u (id, name, queue, priority, delay, not_before, expires_in, expires_at, visibility, meta, body,
+                            key, seconds)
+    LOOP
+        answer := _one.id;
+        created := false;
+        _key := _one.key::json #>> '{}';
+        _until := _now + _one.seconds::float8;
+        IF EXISTS (SELECT FROM messages m WHERE m.ns = _ns AND m.id = _one.id)
+           OR EXISTS (SELECT FROM records r WHERE r.ns = _ns AND r.id = _one.id) THEN
+            RETURN NEXT;
+            CONTINUE;
+        END IF;
+        _holder := NULL;
+        WHILE _key IS NOT NULL LOOP
+            INSERT INTO uniques AS u (ns, key, id, held_until) VALUES (_ns, _key, _one.id, _until)
+            ON CONFLICT (ns, key) DO UPDATE SET id = excluded.id, held_until = excluded.held_until
+                WHERE u.held_until <= _now;
+            EXIT WHEN FOUND;
+            SELECT u.id INTO _holder FROM uniques u WHERE u.ns = _ns AND u.key = _key;
+            EXIT WHEN FOUND;  -- else the holder ended between the two; try again
+        END LOOP;
+        IF _holder IS NULL THEN
+            created := push(
+                _ns, _one.id, _one.name, _one.queue, _one.priority, coalesce(_one.delay, ''),
+                coalesce(_one.not_before, ''), coalesce(_one.expires_in, ''), coalesce(_one.expires_at, ''),
+                coalesce(_one.visibility, ''), coalesce(_one.meta, ''), _one.body
+            ) IS NULL;
+            IF _key IS NOT NULL AND NOT created THEN  -- the same id came from elsewhere meanwhile
+                DELETE FROM uniques u WHERE u.ns = _ns AND u.key = _key AND u.id = _one.id;
+            ELSIF _key IS NOT NULL AND _until IS NULL THEN
+                UPDATE messages m SET unique_key = _key WHERE m.ns = _ns AND m.id = _one.id;
+            END IF;
+        ELSE
+            answer := _holder;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END $$

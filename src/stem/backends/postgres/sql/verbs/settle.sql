@@ -1,0 +1,68 @@
+-- Broker.settle for any batch: write each ending whole: record, acknowledgement, meta, events, unique keys.
+-- kinds: D done, R retry, X dead, Q requeue, T requeue by a limiter, F requeue after a death, C cancelled.
+-- Answers with the positions of the held leases, or null for all.
+CREATE OR REPLACE FUNCTION settle(
+    _ns text, _worker text, _ids text, _fences text, _runs text, _payloads text, _metas text, _progress text, _ords text,
+    _kinds text, _delays text, _errors text, _reasons text, _letters text, _data text
+) RETURNS integer[] LANGUAGE plpgsql AS $$
+DECLARE
+    _now float8 := now_seconds();
+    ids text[] := cells(_ids);
+    positions integer[];
+BEGIN
+    WITH held AS MATERIALIZED (
+        SELECT u.ord::integer AS ord, u.kind, u.payload, u.error AS new_error, u.reason::json #>> '{}' AS reason, u.letter, u.data,
+               _now + coalesce(u.delay::float8, 0) AS next_due_at,
+               m.id, m.seq, m.fence, m.enqueued_at, m.heartbeat_at, m.attempt, m.priority, m.queue, m.name,
+               m.unique_key, m.visibility_timeout, m.body,
+               coalesce(m.started_at, _now - u.run::float8) AS started_at,
+               m.started_at IS NULL AND u.run IS NOT NULL AS is_new,
+               coalesce(u.progress, m.progress) AS progress,
+               CASE WHEN u.meta IS NULL OR right(m.meta, length(u.meta)) = u.meta THEN m.meta
+                    ELSE m.meta || E'\n' || u.meta END AS meta
+        FROM unnest(ids, cells(_fences), cells(_runs), cells(_payloads), cells(_metas), cells(_progress), cells(_ords),
+                    cells(_kinds), cells(_delays), cells(_errors), cells(_reasons), cells(_letters), cells(_data))
+             AS u (id, fence, run, payload, meta, progress, ord, kind, delay, error, reason, letter, data)
+        JOIN messages m ON m.ns = _ns AND m.id = u.id AND m.fence = u.fence::bigint AND m.place = 2
+        ORDER BY m.id FOR UPDATE OF m
+    ), gone AS (
+        DELETE FROM messages m USING held WHERE m.ns = _ns AND m.id = held.id AND held.kind IN ('D', 'X', 'C')
+    ), again AS (
+        UPDATE messages m
+        SET place = CASE WHEN held.next_due_at <= _now THEN 0 ELSE 1 END, due_at = held.next_due_at,
+            leased_until = NULL, worker = NULL, started_at = NULL, updated_at = _now,
+            attempt = m.attempt + CASE held.kind WHEN 'R' THEN 1 ELSE 0 END,
+            deaths = m.deaths + CASE held.kind WHEN 'F' THEN 1 ELSE 0 END,
+            error = CASE held.kind WHEN 'R' THEN held.new_error ELSE m.error END,
+            progress = held.progress, meta = held.meta
+        FROM held WHERE m.ns = _ns AND m.id = held.id AND held.kind IN ('R', 'Q', 'T', 'F')
+    ), filed AS (
+        INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,
+                             attempt, priority, state, queue, name, worker, payload, error, progress, meta)
+        SELECT _ns, id, seq, fence, enqueued_at, _now, started_at, _now, heartbeat_at,
+               CASE kind WHEN 'X' THEN NULL ELSE _now END, attempt, priority,
+               CASE kind WHEN 'D' THEN 'succeeded' WHEN 'X' THEN 'failed' ELSE 'cancelled' END,
+               queue, name, _worker, payload, new_error, progress, meta
+        FROM held WHERE kind IN ('D', 'X', 'C')
+    ), buried AS (
+        INSERT INTO dead (ns, id, seq, dead_at, visibility_timeout, attempt, name, queue, reason, error, meta, body)
+        SELECT _ns, id, nextval('dead_seq_no'), _now, visibility_timeout, attempt, name, queue, reason, new_error,
+               letter, body
+        FROM held WHERE kind = 'X' ORDER BY ord
+    ), freed AS (
+        DELETE FROM uniques u USING held
+        WHERE u.ns = _ns AND u.key = held.unique_key AND u.id = held.id AND held.kind IN ('D', 'X', 'C')
+    ), told AS (
+        INSERT INTO events (ns, at, enqueued_at, started_at, attempt, kind, task_id, name, queue, worker, data)
+        SELECT _ns, CASE step WHEN 0 THEN started_at ELSE _now END, enqueued_at, started_at, attempt,
+               CASE WHEN step = 0 THEN 'started' WHEN step = 2 THEN 'dead-lettered'
+                    ELSE CASE kind WHEN 'D' THEN 'succeeded' WHEN 'R' THEN 'retried' WHEN 'X' THEN 'failed'
+                                   WHEN 'T' THEN 'throttled' WHEN 'C' THEN 'revoked' ELSE 'requeued' END END,
+               id, name, queue, _worker, CASE step WHEN 0 THEN NULL ELSE data END
+        FROM held CROSS JOIN generate_series(0, 2) AS step
+        WHERE step = 1 OR (step = 0 AND is_new) OR (step = 2 AND kind = 'X')
+        ORDER BY ord, step
+    )
+    SELECT array_agg(ord) INTO positions FROM held;
+    RETURN CASE WHEN cardinality(positions) = cardinality(ids) THEN NULL ELSE coalesce(positions, '{}') END;
+END $$

@@ -1,0 +1,53 @@
+"""Clock, diagnosis, pruning and closing of a Postgres store."""
+
+from time import monotonic
+
+from psycopg import sql
+
+from stem.backends.postgres.housekeeping import Housekeeper
+from stem.backends.postgres.space import Space
+from stem.contracts.store import Diagnosis, Upkeep
+
+
+class PostgresUpkeep(Upkeep):
+    def __init__(self, space: Space, housekeeper: Housekeeper) -> None:
+        self._space = space
+        self._housekeeper = housekeeper
+
+    def now(self) -> float:
+        return float(self._space.ask("now")[0][0])
+
+    def diagnose(self) -> Diagnosis:
+        begun = monotonic()
+        self.now()
+        latency = monotonic() - begun
+        version, fsync, synchronous, autovacuum, lag, strays = self._space.ask("diagnose")[0]
+        warnings = []
+        if fsync != "on":
+            warnings.append("fsync is off, so a crash of the server can lose tasks; set fsync = on.")
+        if synchronous == "off":
+            warnings.append("synchronous_commit is off, so a crash can lose the last tasks; set synchronous_commit = on.")
+        if autovacuum != "on":
+            warnings.append("autovacuum is off, so tables will bloat and slow down; set autovacuum = on.")
+        if lag is not None and lag > 60:
+            warnings.append(
+                f"A transaction has been open for {lag:.0f} s, so event readers may lag behind it; end it (see pg_stat_activity)."
+            )
+        if strays:
+            warnings.append(
+                "The event log comes from another server (a restored dump) and its readers would wait for long; "
+                f"empty it: TRUNCATE {sql.Identifier(self._space.schema, 'events').as_string(None)}."
+            )
+        return Diagnosis(backend="postgres", server=f"PostgreSQL {version}", latency_seconds=latency, warnings=warnings)
+
+    def prune(self) -> int:
+        return self._housekeeper.prune()
+
+    def close(self) -> None:
+        space = self._space
+        if space.link.is_closed:
+            return
+        space.bell.close()
+        space.listener.close()
+        self._housekeeper.close()
+        space.link.close()
