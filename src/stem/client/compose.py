@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
+
+import msgspec
 
 from stem.client.link import Link
 from stem.client.options import Plan
@@ -13,20 +15,18 @@ from stem.core.envelope import VERSION, Envelope, Push, Unique
 from stem.core.ids import content_key, uuid7
 from stem.core.record import moment
 
+NO_ARGS = msgspec.Raw(b"{}")
 
-def compose(link: Link, name: str, plan: Plan, arguments: Mapping[str, Any], signature: Signature | None) -> Push:
-    """Checked against the signature where it is known here. Raises InvalidArguments; writes nothing."""
-    encode = encode_plain if signature is None else signature.encode
-    args = encode(arguments, limit_bytes=link.settings.max_args_bytes)
-    now = link.clock()
-    sent_at = moment(now)
-    envelope = Envelope(
-        id=plan.id or uuid7(now, os.urandom(10)),
+
+def draft(name: str, plan: Plan) -> Envelope:
+    """The envelope that all calls of a plan have in common; each replaces what is its own."""
+    return Envelope(
+        id=plan.id or "",
         name=name,
-        args=args,
+        args=NO_ARGS,
         headers=plan.headers,
-        enqueued_at=sent_at,
-        not_before=plan.not_before or _after(sent_at, plan.delay_seconds),
+        enqueued_at=moment(0.0),
+        not_before=plan.not_before,
         priority=plan.priority,
         attempt=0,
         max_retries=plan.max_retries,
@@ -34,19 +34,29 @@ def compose(link: Link, name: str, plan: Plan, arguments: Mapping[str, Any], sig
         queue=plan.queue,
         meta=plan.meta,
         version=VERSION,
-        expires_at=plan.expires_at or _after(sent_at, plan.expires_seconds),
+        expires_at=plan.expires_at,
         retry=plan.retry,
         soft_limit=plan.soft_limit,
         hard_limit=plan.hard_limit,
     )
+
+
+def compose(link: Link, draft: Envelope, plan: Plan, arguments: Mapping[str, Any], signature: Signature | None) -> Push:
+    """Checked against the signature where it is known here. Raises InvalidArguments; writes nothing."""
+    encode = encode_plain if signature is None else signature.encode
+    args = encode(arguments, limit_bytes=link.settings.max_args_bytes)
+    now = link.clock()
+    sent_at = moment(now)
+    changes: dict[str, Any] = {"id": plan.id or uuid7(now, os.urandom(10)), "args": args, "enqueued_at": sent_at}
+    # For readers of the envelope; the store counts the seconds from its own clock.
+    if plan.delay_seconds is not None:
+        changes["not_before"] = sent_at + timedelta(seconds=plan.delay_seconds)
+    if plan.expires_seconds is not None:
+        changes["expires_at"] = sent_at + timedelta(seconds=plan.expires_seconds)
+    envelope = msgspec.structs.replace(draft, **changes)
     if link.keyring:
         envelope = sign(envelope, link.keyring)
-    return Push(envelope, plan.delay_seconds, plan.expires_seconds, _unique(name, plan, arguments))
-
-
-def _after(sent_at: datetime, seconds: float | None) -> datetime | None:
-    """For readers of the envelope; the store counts the seconds from its own clock."""
-    return None if seconds is None else sent_at + timedelta(seconds=seconds)
+    return Push(envelope, plan.delay_seconds, plan.expires_seconds, _unique(draft.name, plan, arguments))
 
 
 def _unique(name: str, plan: Plan, arguments: Mapping[str, Any]) -> Unique | None:

@@ -67,9 +67,14 @@ class TaskHandle(Generic[R]):
         patience = self._patience(timeout)
         record: TaskRecord | None = None
         try:
-            async with asyncio.timeout(None if patience == float("inf") else max(patience, 0.0)):
+            # Without patience there is still one look, as long as the store takes for it.
+            async with asyncio.timeout(patience if 0 < patience < float("inf") else None):
                 record = await self.astatus()
-                return record if record.is_terminal else await self._link.watcher.ended(self.id)
+                if record.is_terminal:
+                    return record
+                if patience <= 0:
+                    raise self._too_late(record, timeout)
+                return await self._link.watcher.ended(self.id)
         except TimeoutError as error:
             if isinstance(error, WaitTimeout):
                 raise

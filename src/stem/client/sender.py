@@ -6,13 +6,13 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
-from stem.client.compose import compose
+from stem.client.compose import compose, draft
 from stem.client.definition import Definition
 from stem.client.handle import TaskHandle
 from stem.client.link import Link
 from stem.client.options import CallOptions, Plan, check_limits, planned
 from stem.client.signature import refuse_no_object
-from stem.core.envelope import Push, Receipt
+from stem.core.envelope import Envelope, Push, Receipt
 from stem.core.errors import InvalidTask
 from stem.core.record import TaskRecord
 
@@ -29,7 +29,8 @@ class Item(Generic[P, R]):
 
     task: str
     arguments: dict[str, Any]
-    options: dict[str, Any]
+    options: Mapping[str, Any]
+    plan: Plan
 
 
 class Bulk(msgspec.Struct, frozen=True):
@@ -46,6 +47,7 @@ class Sender(Generic[P, R]):
         self.definition = definition
         self._link = link
         self._plan = plan
+        self._draft: Envelope | None = None  # made with the first call: many senders only make an item
         self._options = options
 
     def options(self, **options: Unpack[CallOptions]) -> "Sender[P, R]":
@@ -68,7 +70,7 @@ class Sender(Generic[P, R]):
 
     def item(self, *args: P.args, **kwargs: P.kwargs) -> Item[P, R]:
         """One call for `enqueue_many`. `task.options(id=…).item(…)` gives it an id of its own."""
-        return Item(self.definition.name, self._bind(args, kwargs), {**self._options})
+        return Item(self.definition.name, self._bind(args, kwargs), self._options, self._plan)
 
     def enqueue_many(
         self,
@@ -135,25 +137,30 @@ class Sender(Generic[P, R]):
         return arguments
 
     def _send(self, arguments: Mapping[str, Any]) -> TaskHandle[R]:
-        return self._handle(self._link.push([self._push(self._plan, arguments)], self._plan.connection)[0])
+        return self._handle(self._link.push([self._push(arguments)], self._plan.connection)[0])
 
     async def _asend(self, arguments: Mapping[str, Any]) -> TaskHandle[R]:
         import asyncio
 
-        push = self._push(self._plan, arguments)
+        push = self._push(arguments)
         return self._handle((await asyncio.to_thread(self._link.push, [push], self._plan.connection))[0])
 
-    def _push(self, plan: Plan, arguments: Mapping[str, Any]) -> Push:
-        return compose(self._link, self.definition.name, plan, arguments, self.definition.signature)
+    def _push(self, arguments: Mapping[str, Any]) -> Push:
+        if self._draft is None:
+            self._draft = draft(self.definition.name, self._plan)
+        return compose(self._link, self._draft, self._plan, arguments, self.definition.signature)
 
     def _push_item(self, item: Item[P, R] | Mapping[str, Any]) -> Push:
         if not isinstance(item, Item):
-            return self._push(self._plan, self._bind_object(item))
+            return self._push(self._bind_object(item))
         if item.task != self.definition.name:
             raise InvalidTask(
                 f"It is a call of {item.task}, sent with {self.definition.name}; send it with its own task."
             )
-        return self._push(self._planned(item.options) if item.options else self._plan, item.arguments)
+        if not item.options:
+            return self._push(item.arguments)
+        plan = self._planned(item.options) if self._options else item.plan
+        return compose(self._link, draft(item.task, plan), plan, item.arguments, self.definition.signature)
 
     def _handle(self, receipt: Receipt) -> TaskHandle[R]:
         return TaskHandle(self._link, receipt.id, self._result, created=receipt.created)

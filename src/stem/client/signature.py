@@ -56,7 +56,8 @@ class Signature:
 
     def bind_object(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The same for a call that names all its arguments. Raises InvalidArguments."""
-        refuse_no_object(arguments)
+        if not isinstance(arguments, Mapping) or self._takes_more:
+            refuse_no_object(arguments)
         self._check_names(arguments)
         return arguments
 
@@ -78,22 +79,18 @@ class Signature:
     def encode(self, arguments: Mapping[str, Any], *, limit_bytes: int) -> Raw:
         """The JSON of bound arguments, checked against the annotations. Raises InvalidArguments."""
         encoded = encode_plain(arguments, limit_bytes=limit_bytes)
-        self.decode(encoded)
+        if self._takes_more:
+            self.decode(encoded)
+        else:
+            self._decoded(encoded)
         return encoded
 
     def decode(self, encoded: Raw) -> dict[str, Any]:
         """The keyword arguments to call the function with, of the types it asked for. Raises InvalidArguments."""
-        try:
-            values = self._decoder.decode(encoded)
-            arguments = {
-                name: value
-                for name, value in zip(self.names, msgspec.structs.astuple(values), strict=True)
-                if value is not UNSET
-            }
-            if self._takes_more:
-                arguments.update(self._more(encoded))
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise InvalidArguments(f"The arguments do not fit {self.name}: {error}; {self._usage()}.") from error
+        values = msgspec.structs.astuple(self._decoded(encoded))
+        arguments = {name: value for name, value in zip(self.names, values, strict=True) if value is not UNSET}
+        if self._takes_more:
+            arguments.update(self._more(encoded))
         return arguments
 
     def decode_result(self, payload: Raw) -> Any:
@@ -103,13 +100,24 @@ class Signature:
         except msgspec.ValidationError:
             return msgspec.json.decode(payload)
 
+    def _decoded(self, encoded: Raw) -> Any:
+        try:
+            return self._decoder.decode(encoded)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise self._misfit(error) from error
+
     def _more(self, encoded: Raw) -> dict[str, Any]:
-        everything = msgspec.json.decode(encoded, type=dict[str, Any])
-        return {
-            name: msgspec.convert(value, self._extra_type)
-            for name, value in everything.items()
-            if name not in self._known and name != self.context
-        }
+        try:
+            return {
+                name: msgspec.convert(value, self._extra_type)
+                for name, value in msgspec.json.decode(encoded, type=dict[str, Any]).items()
+                if name not in self._known and name != self.context
+            }
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise self._misfit(error) from error
+
+    def _misfit(self, error: Exception) -> InvalidArguments:
+        return InvalidArguments(f"The arguments do not fit {self.name}: {error}; {self._usage()}.")
 
     def _usage(self) -> str:
         shown = [name if name in self._required else f"{name}=…" for name in self.names]

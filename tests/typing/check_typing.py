@@ -1,0 +1,65 @@
+"""What a type checker must accept and refuse. Checked by mypy, where an expected error that is missing is an error too."""
+
+from typing import Any, assert_type
+
+from stem import AsyncTask, Stem, Task, TaskHandle
+from stem.client.sender import Item
+
+app = Stem("memory://typing")
+
+
+@app.task
+def add(a: int, b: int = 2) -> int:
+    return a + b
+
+
+@app.task(queue="mail", max_retries=5, retry=[1, 5, 30], rate_limit="5/s", unique="until_done")
+def send(to: str, *, subject: str = "") -> bool:
+    return bool(to and subject)
+
+
+@app.task
+async def fetch(url: str) -> bytes:
+    return url.encode()
+
+
+@app.task(hard_limit=30)
+async def count(words: list[str]) -> dict[str, int]:
+    return dict.fromkeys(words, 1)
+
+
+def accepted() -> None:
+    assert_type(add(1), int)
+    assert_type(add.enqueue(1, b=3), TaskHandle[int])
+    assert_type(add.enqueue(1).get(timeout=5), int)
+    assert_type(send.options(delay=5, id="x").enqueue("ada", subject="hi"), TaskHandle[bool])
+    assert_type(app.enqueue("any.name", args={"a": 1}, priority=9), TaskHandle[Any])
+    add.enqueue_many([add.item(1), add.options(id="one").item(2, b=3), {"a": 1}])
+    task: Task[[str], bytes] = fetch
+    assert_type(fetch.enqueue("https://example.org"), TaskHandle[bytes])
+    assert_type(task.enqueue("https://example.org"), TaskHandle[bytes])
+
+
+async def awaited() -> None:
+    assert_type(await fetch("https://example.org"), bytes)
+    assert_type(await (await fetch.aenqueue("https://example.org")), bytes)
+    assert_type(await count.enqueue(["a"]).aget(1), dict[str, int])
+    task: AsyncTask[[list[str]], dict[str, int]] = count
+    assert_type(await task(["a"]), dict[str, int])
+
+
+def refused() -> None:
+    add.enqueue("1")  # type: ignore[arg-type]
+    add.enqueue()  # type: ignore[call-arg]
+    add.enqueue(1, c=3)  # type: ignore[call-arg]
+    send.enqueue("ada", "hi")  # type: ignore[call-arg]
+    send.options(delay=5).enqueue(to=5)  # type: ignore[arg-type]
+    add.options(prioritty=5)  # type: ignore[call-arg]
+    add.options(priority="high")  # type: ignore[arg-type]
+    fetch.enqueue(b"https://example.org")  # type: ignore[arg-type]
+    add.item("1")  # type: ignore[arg-type]
+    add.enqueue_many([send.item("ada")])  # type: ignore[list-item]
+    app.task(colour="red")  # type: ignore[call-overload]
+    text: str = add.enqueue(1).get()  # type: ignore[assignment]
+    item: Item[[str], bool] = add.item(1)  # type: ignore[assignment]
+    assert text and item

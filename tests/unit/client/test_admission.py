@@ -1,0 +1,169 @@
+"""A delivery is admitted, or rejected with a reason; an admitted call comes to an outcome, whatever it does."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from stem import Delays, Exponential, Fixed, Stem
+from stem.client.admit import Admitted, admit
+from stem.client.invoke import invoke
+from stem.core.delivery import Delivery, Lease
+from stem.core.outcome import Raised, Rejected, Returned
+from stem.testing import run_pending
+
+
+class Final(Exception):
+    retryable = False
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class TaskContext:
+    pass
+
+
+def delivered(app: Stem) -> Delivery:
+    return app.store.broker.claim(["default"], limit=1, lease_seconds=60)[0]
+
+
+def outcome_of(app: Stem, function: Any, *args: Any, context: object = None, **options: Any) -> Returned | Raised:
+    app.task(name="it", **options)(function).enqueue(*args)
+    admitted = admit(app, delivered(app))
+    assert isinstance(admitted, Admitted)
+    return invoke(admitted, context=context)
+
+
+def test_a_good_delivery_is_admitted_with_typed_arguments(app: Stem) -> None:
+    def it(pair: tuple[int, int]) -> None: ...
+
+    app.task(name="it")(it).enqueue((1, 2))
+    admitted = admit(app, delivered(app))
+    assert isinstance(admitted, Admitted)
+    assert admitted.arguments == {"pair": (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "reason"),
+    [
+        ("it", b"not json", "envelope-unreadable"),
+        ("it", b"[]", "envelope-unreadable"),
+        ("it", b"\xff\xfe", "envelope-unreadable"),
+        ("it", b"[" * 100_000, "envelope-unreadable"),
+        ("it", {"version": 99}, "envelope-unreadable"),
+        ("other", {}, "unknown-task"),
+        ("it", {"args": {"number": "x"}}, "invalid-arguments"),
+        ("it", {"args": {}}, "invalid-arguments"),
+        ("it", {"args": {"number": 1, "more": 2}}, "invalid-arguments"),
+        ("it", {"args": 5}, "invalid-arguments"),
+    ],
+)
+def test_what_cannot_be_run_is_rejected_with_a_reason(app: Stem, name: str, body: Any, reason: str) -> None:
+    def it(number: int) -> None: ...
+
+    app.task(name="it")(it)
+    app.enqueue(name, args={"number": 1}, check=False)
+    delivery = delivered(app)
+    if isinstance(body, dict):
+        body = msgspec.json.encode({**msgspec.json.decode(delivery.body), **body})
+    rejected = admit(app, msgspec.structs.replace(delivery, body=body))
+    assert isinstance(rejected, Rejected)
+    assert rejected.reason == reason
+    assert rejected.error.message
+
+
+def test_a_rejected_delivery_is_parked_with_its_reason(app: Stem) -> None:
+    handle = app.enqueue("nobody", check=False)
+    run_pending(app)
+    letter = app.store.deadletters.get(handle.id)
+    assert letter is not None
+    assert (letter.reason, handle.status().state) == ("unknown-task", "failed")
+
+
+def test_a_value_is_returned_as_json(app: Stem) -> None:
+    assert outcome_of(app, lambda a=None: {"got": a}, 5) == Returned(msgspec.Raw(b'{"got":5}'))
+
+
+def test_an_async_function_is_run_to_its_end_also_under_a_running_loop(app: Stem) -> None:
+    async def it() -> int:
+        await asyncio.sleep(0)
+        return 7
+
+    async def under_a_loop() -> Returned | Raised:
+        return outcome_of(app, it)
+
+    assert outcome_of(app, it) == Returned(msgspec.Raw(b"7"))
+    assert asyncio.run(under_a_loop()) == Returned(msgspec.Raw(b"7"))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message", "retryable"),
+    [
+        (ValueError("no"), "ValueError", "no", True),
+        (Final("never"), f"{__name__}.Final", "never", False),
+        (Mute(), f"{__name__}.Mute", "(its text could not be made: RuntimeError)", True),
+        (SystemExit(3), "SystemExit", "3", True),
+        (ValueError("nul \x00 and half \ud800"), "ValueError", "nul \\x00 and half \\ud800", True),
+        (asyncio.CancelledError(), "RuntimeError", "The task cancelled itself.", True),
+    ],
+    ids=repr,
+)
+def test_what_is_raised_is_told_in_full(app: Stem, error: Any, kind: str, message: str, retryable: bool) -> None:
+    async def it() -> None:
+        raise error
+
+    outcome = outcome_of(app, it)
+    assert isinstance(outcome, Raised)
+    assert (outcome.error.type, outcome.error.message, outcome.error.retryable) == (kind, message, retryable)
+    assert "in it" in outcome.error.stack or kind.endswith("Mute")
+    assert "invoke.py" not in outcome.error.stack or kind == "RuntimeError"
+
+
+def test_a_keyboard_interrupt_is_nobodys_outcome(app: Stem) -> None:
+    def it() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        outcome_of(app, it)
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), "\x00", "x" * (1 << 20), {1j: 2}], ids=lambda v: str(v)[:20])
+def test_a_value_without_a_json_form_is_a_failure_that_no_retry_mends(app: Stem, value: Any) -> None:
+    outcome = outcome_of(app, lambda: value)
+    assert isinstance(outcome, Raised)
+    assert (outcome.error.type, outcome.error.retryable) == ("UnserialisableResult", False)
+    assert outcome.error.message.startswith("The result")
+
+
+def test_the_worker_fills_the_context_in(app: Stem) -> None:
+    def it(ctx: TaskContext, a: int) -> bool:
+        return isinstance(ctx, TaskContext)
+
+    assert outcome_of(app, it, 5, context=TaskContext()) == Returned(msgspec.Raw(b"true"))
+
+
+def test_the_calls_policy_counts_before_the_tasks_and_that_before_the_apps(app: Stem) -> None:
+    def policy(**options: Any) -> Any:
+        app.tasks["it"].options(**options).enqueue()
+        admitted = admit(app, delivered(app))
+        assert isinstance(admitted, Admitted)
+        return admitted
+
+    app.task(name="it", max_retries=7, retry=5, soft_limit=10, hard_limit=20)(lambda: None)
+    assert policy().policy.retry == Fixed(5.0)
+    assert (policy().policy.max_retries, policy().soft_limit, policy().hard_limit) == (7, 10.0, 20.0)
+    own = policy(max_retries=1, retry=[1, 2], soft_limit=1, hard_limit=2)
+    assert (own.policy.max_retries, own.policy.retry) == (1, Delays((1.0, 2.0)))
+    assert (own.soft_limit, own.hard_limit) == (1.0, 2.0)
+    app.task(name="other")(lambda: None)
+    assert app.tasks["other"].definition.retry == Exponential()
+
+
+def test_a_lease_is_no_part_of_admission(app: Stem) -> None:
+    app.task(name="it")(lambda: None).enqueue()
+    delivery = delivered(app)
+    assert isinstance(admit(app, msgspec.structs.replace(delivery, lease=Lease("elsewhere", 1))), Admitted)

@@ -1,0 +1,162 @@
+"""Arguments are bound to the signature, checked against its annotations, and come back as what they were."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stem import InvalidArguments, Stem
+from stem.client.signature import Signature, encode_result
+
+LIMIT = 1 << 20
+
+
+class TaskContext:
+    """Stands in for the worker's: known by its name."""
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Order(msgspec.Struct):
+    id: UUID
+    lines: list[Point]
+
+
+class Opaque:
+    pass
+
+
+def pay(
+    order: Order, at: datetime, amount: Decimal, colour: Colour = Colour.RED, kind: Literal["a", "b"] = "a"
+) -> None: ...
+def loose(a, b=5): ...  # type: ignore[no-untyped-def]
+def more(a: int, **rest: int) -> None: ...
+def opaque(thing: Opaque, many: list[Opaque], plain: int | None = None) -> None: ...
+def with_context(ctx: TaskContext, a: int, *, b: int = 0) -> None: ...
+def unresolved(ctx: "missing.TaskContext", a: "Missing", b: "int") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+def returns_order() -> Order:
+    raise AssertionError
+
+
+def round_trip(function: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    signature = Signature("it", function)
+    return signature.decode(signature.encode(signature.bind(args, kwargs), limit_bytes=LIMIT))
+
+
+def test_typed_arguments_come_back_as_what_they_were() -> None:
+    sent = {
+        "order": Order(uuid4(), [Point(1, 2)]),
+        "at": datetime(2026, 1, 1, tzinfo=UTC),
+        "amount": Decimal("12.30"),
+        "colour": Colour.RED,
+        "kind": "b",
+    }
+    assert round_trip(pay, **sent) == sent
+
+
+def test_positions_become_names_and_defaults_are_not_stored() -> None:
+    signature = Signature("it", loose)
+    assert bytes(signature.encode(signature.bind((1,), {}), limit_bytes=LIMIT)) == b'{"a":1}'
+    assert round_trip(loose, 1, 2) == {"a": 1, "b": 2}
+
+
+def test_further_named_arguments_are_checked_too() -> None:
+    assert round_trip(more, 1, b=2, c=3) == {"a": 1, "b": 2, "c": 3}
+    with pytest.raises(InvalidArguments, match="Expected `int`, got `str`"):
+        round_trip(more, 1, b="2")
+
+
+def test_an_annotation_that_json_has_no_form_for_counts_as_any() -> None:
+    assert round_trip(opaque, {"a": 1}, [1], plain=3) == {"thing": {"a": 1}, "many": [1], "plain": 3}
+    with pytest.raises(InvalidArguments, match=r"int \| null"):
+        round_trip(opaque, 1, [1], plain="3")
+    with pytest.raises(InvalidArguments, match="not JSON"):
+        round_trip(opaque, Opaque(), [])
+
+
+def test_the_context_is_no_argument() -> None:
+    assert Signature("it", with_context).context == "ctx"
+    assert round_trip(with_context, 5, b=1) == {"a": 5, "b": 1}
+    with pytest.raises(InvalidArguments, match="has no argument 'ctx'"):
+        round_trip(with_context, 5, ctx=1)
+
+
+def test_an_annotation_that_cannot_be_resolved_leaves_the_others_standing() -> None:
+    assert Signature("it", unresolved).context == "ctx"
+    assert round_trip(unresolved, "anything", 5) == {"a": "anything", "b": 5}
+    with pytest.raises(InvalidArguments, match="Expected `int`"):
+        round_trip(unresolved, "anything", "5")
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "sentence"),
+    [
+        ((), {}, "it is missing 'a'; it takes \\(a, b=…\\)"),
+        ((1, 2, 3), {}, "takes 2 positional arguments and got 3"),
+        ((1,), {"a": 2}, "got argument 'a' twice"),
+        ((1,), {"z": 2}, "has no argument 'z'"),
+        ((float("nan"),), {}, "NaN or infinite"),
+        (([{"x": float("inf")}],), {}, "NaN or infinite"),
+        ((object(),), {}, "not JSON"),
+        (("\x00",), {}, "NUL"),
+        (("\ud800",), {}, "not JSON"),
+        (({1j: 1},), {}, "not JSON"),
+        (("x" * LIMIT,), {}, "the limit is 1,048,576"),
+    ],
+)
+def test_a_call_that_does_not_fit_is_refused_with_a_sentence(args: Any, kwargs: Any, sentence: str) -> None:
+    with pytest.raises(InvalidArguments, match=sentence):
+        round_trip(loose, *args, **kwargs)
+
+
+def test_arguments_nested_beyond_reason_are_refused() -> None:
+    deep: Any = []
+    for _ in range(10_000):
+        deep = [deep]
+    with pytest.raises(InvalidArguments, match="nested too deeply"):
+        round_trip(loose, deep)
+
+
+def test_arguments_by_name_must_be_one_object_with_string_keys(app: Stem) -> None:
+    app.task(name="loose")(loose)
+    app.task(name="more")(more)
+    for wrong in ([1], "a", {1: 2}, {"a": 1, 5: 5}):
+        for name in ("loose", "more", "elsewhere"):
+            with pytest.raises(InvalidArguments):
+                app.enqueue(name, args=wrong, check=False)  # type: ignore[arg-type]
+    assert app.store.broker.depth() == {}
+
+
+def test_a_result_is_read_as_its_annotation_says_and_as_it_is_where_that_was_not_kept() -> None:
+    signature = Signature("it", returns_order)
+    order = Order(uuid4(), [Point(1)])
+    assert signature.decode_result(encode_result(order, limit_bytes=LIMIT)) == order
+    assert signature.decode_result(encode_result(None, limit_bytes=LIMIT)) is None
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="ascii", exclude_characters="\x00")), inner),
+        max_leaves=20,
+    )
+)  # fmt: skip
+def test_whatever_is_json_survives_the_journey(value: Any) -> None:
+    assert round_trip(loose, value) == {"a": value}
+    assert msgspec.json.decode(encode_result(value, limit_bytes=LIMIT)) == value

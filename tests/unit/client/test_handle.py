@@ -1,0 +1,128 @@
+"""A handle tells a task's state, waits no longer than it is told to, and gives its value or its failure."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from stem import InvalidTask, State, Stem, StoreUnavailable, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
+from stem.testing import run_pending
+
+
+@pytest.fixture
+def work(app: Stem) -> Any:
+    @app.task(name="work", max_retries=0)
+    def work(what: str) -> tuple[str, int]:
+        if what == "fail":
+            raise ValueError("it failed")
+        return what, 1
+
+    return work
+
+
+def test_an_unknown_id_raises_at_once(app: Stem) -> None:
+    handle = app.handle("nobody")
+    began = time.monotonic()
+    for ask in (
+        handle.status,
+        lambda: handle.get(timeout=30),
+        lambda: handle.wait(30),
+        lambda: asyncio.run(handle.aget(30)),
+    ):
+        with pytest.raises(TaskNotFound, match="There is no task nobody"):
+            ask()
+    assert time.monotonic() - began < 5
+
+
+def test_an_odd_id_is_refused_before_it_is_looked_for(app: Stem) -> None:
+    with pytest.raises(InvalidTask):
+        app.handle("a b")
+
+
+def test_waiting_ends_on_time(work: Any) -> None:
+    handle = work.enqueue("later")
+    waits: list[Callable[[], object]] = [
+        lambda: handle.get(0.2),
+        lambda: handle.wait(0.2),
+        lambda: asyncio.run(handle.aget(0.2)),
+    ]
+    for ask in waits:
+        began = time.monotonic()
+        with pytest.raises(WaitTimeout, match=r"has not ended within 0\.2 s and is queued; it goes on regardless"):
+            ask()
+        assert 0.15 < time.monotonic() - began < 2
+    with pytest.raises(TimeoutError):
+        handle.get(timeout=-1)
+
+
+def test_the_value_has_the_annotated_type_by_any_handle(app: Stem, work: Any) -> None:
+    handle = work.enqueue("x")
+    run_pending(app)
+    assert handle.get() == ("x", 1)
+    assert app.handle(handle.id).get() == ("x", 1)
+    assert handle.wait().state is State.SUCCEEDED
+
+
+def test_a_failure_and_a_cancellation_are_raised_with_their_reason(app: Stem, work: Any) -> None:
+    failed = work.enqueue("fail")
+    run_pending(app)
+    with pytest.raises(TaskFailed, match=r"\(work\) failed after 1 attempts: ValueError: it failed"):
+        failed.get(1)
+    cancelled = work.enqueue("x")
+    app.store.broker.purge("default")
+    with pytest.raises(TaskCancelled, match="purged"):
+        cancelled.get(1)
+    with pytest.raises(TaskCancelled):
+        asyncio.run(cancelled.aget(1))
+
+
+def test_two_hundred_awaits_share_one_thread(app: Stem, work: Any) -> None:
+    async def await_all() -> list[Any]:
+        handles = [await work.aenqueue(str(number)) for number in range(200)]
+        waits = [asyncio.ensure_future(handle.aget(30)) for handle in handles]
+        await asyncio.sleep(0)
+        worker = asyncio.to_thread(run_pending, app)
+        results = await asyncio.gather(*waits, worker)
+        return results[:-1]
+
+    assert asyncio.run(await_all()) == [(str(number), 1) for number in range(200)]
+
+
+def test_a_task_that_ends_while_it_is_awaited_wakes_the_waiter_soon(app: Stem, work: Any) -> None:
+    async def wait() -> float:
+        handle = await work.aenqueue("x")
+        waiting = asyncio.ensure_future(handle)
+        await asyncio.sleep(0.2)
+        Thread(target=run_pending, args=(app,)).start()
+        began = time.monotonic()
+        assert await waiting == ("x", 1)
+        return time.monotonic() - began
+
+    assert asyncio.run(wait()) < 0.5
+
+
+def test_a_cancelled_await_leaves_nothing_behind(app: Stem, work: Any) -> None:
+    async def wait() -> None:
+        waiting = asyncio.ensure_future((await work.aenqueue("x")).aget())
+        while not app.link.watcher._waits:
+            await asyncio.sleep(0.005)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+    asyncio.run(wait())
+    assert app.link.watcher._waits == {}
+
+
+def test_closing_the_app_ends_the_awaits(app: Stem, work: Any) -> None:
+    async def wait() -> None:
+        waiting = asyncio.ensure_future((await work.aenqueue("x")).aget())
+        while not app.link.watcher._waits:
+            await asyncio.sleep(0.005)
+        app.close()
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await asyncio.wait_for(waiting, 5)
+
+    asyncio.run(wait())

@@ -1,0 +1,54 @@
+"""While a unique task holds its key, an equal call returns the first one's handle."""
+
+from typing import Any
+
+import pytest
+
+from stem import Stem
+from stem.testing import eager, run_pending
+
+
+@pytest.fixture
+def build(app: Stem) -> Any:
+    return app.task(name="build", unique="until_done")(lambda what, tags=(): what)
+
+
+def test_the_duplicate_has_the_first_ones_id(app: Stem, build: Any) -> None:
+    first, second = build.enqueue("site"), build.enqueue(what="site")
+    assert second.id == first.id
+    assert (first.created, second.created) == (True, False)
+    assert app.store.broker.depth()["default"].ready == 1
+
+
+def test_other_arguments_or_another_queue_are_another_task(build: Any) -> None:
+    ids = {build.enqueue("a").id, build.enqueue("b").id, build.options(queue="q").enqueue("a").id}
+    assert len(ids) == 3
+
+
+def test_headers_and_meta_do_not_change_the_key(build: Any) -> None:
+    first = build.options(headers={"traceparent": "00-a-b-01"}).enqueue("a")
+    assert build.options(headers={"traceparent": "00-c-d-01"}, meta={"x": 1}).enqueue("a").id == first.id
+
+
+def test_the_order_of_keys_and_of_sets_does_not_change_the_key(build: Any) -> None:
+    first = build.enqueue({"a": 1, "b": 2}, tags={"x", "y", "z"})
+    assert build.enqueue({"b": 2, "a": 1}, tags={"z", "y", "x"}).id == first.id
+
+
+def test_it_may_come_again_when_the_first_has_ended(app: Stem, build: Any) -> None:
+    first = build.enqueue("a")
+    run_pending(app)
+    assert build.enqueue("a").id != first.id
+
+
+def test_a_key_held_for_seconds_outlives_the_task(app: Stem) -> None:
+    ping = app.task(name="ping", unique=60)(lambda: None)
+    with eager(app) as world:
+        first = ping.enqueue()
+        assert ping.enqueue().id == first.id
+        world.clock.advance(61)
+        assert ping.enqueue().id != first.id
+
+
+def test_a_call_may_leave_uniqueness_out(build: Any) -> None:
+    assert build.enqueue("a").id != build.options(unique=False).enqueue("a").id
