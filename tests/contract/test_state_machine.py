@@ -13,15 +13,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.config import Settings
-from stem.core.delivery import DeadFilter, DeadLetter, Delivery, Ending, Lease, Report
+from stem.core.delivery import DeadFilter, Delivery, Ending, Lease, Report
 from stem.core.envelope import Push, Unique
 from stem.core.event import Event
 from stem.core.lifecycle import State
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
-from stem.core.record import TaskError, TaskFilter, TaskRecord
+from stem.core.record import TaskError, TaskFilter
 from support.arrows import walk
 from support.asking import let_time_pass
 from support.builders import a_push
+from support.facts import epitaph, fact, known, told
 
 IS_DEEP = os.environ.get("STEM_HYPOTHESIS") == "deep"
 IDS = [f"t{n}" for n in range(10)]
@@ -105,7 +106,7 @@ class Twins(RuleBasedStateMachine):
     def claim(self, queues: list[str], limit: int, lease_seconds: float) -> None:
         there = self.store.broker.claim(queues, limit=limit, lease_seconds=lease_seconds)
         here = self.model.broker.claim(queues, limit=limit, lease_seconds=lease_seconds)
-        assert [_told(delivery) for delivery in there] == [_told(delivery) for delivery in here]
+        assert [told(delivery) for delivery in there] == [told(delivery) for delivery in here]
         newest = max((real.lease.fence for _, real in self.held), default=0)
         assert all(delivery.lease.fence > newest for delivery in there)
         self.held += zip(here, there, strict=True)
@@ -195,7 +196,7 @@ class Twins(RuleBasedStateMachine):
     @invariant()
     def records_agree(self) -> None:
         there, here = (each.results.get(IDS) for each in (self.store, self.model))
-        assert {id: _known(each) for id, each in there.items()} == {id: _known(each) for id, each in here.items()}
+        assert {id: known(each) for id, each in there.items()} == {id: known(each) for id, each in here.items()}
         listed, expected = (each.results.page(TaskFilter(), limit=100).items for each in (self.store, self.model))
         assert [each.id for each in listed] == [each.id for each in expected]
 
@@ -203,7 +204,7 @@ class Twins(RuleBasedStateMachine):
     def dead_letters_agree(self) -> None:
         there, here = (each.deadletters.page(DeadFilter(), limit=100).items for each in (self.store, self.model))
         self._buried([letter.id for letter in reversed(here)], at_once=False)
-        assert {letter.id: _epitaph(letter) for letter in there} == {letter.id: _epitaph(letter) for letter in here}
+        assert {letter.id: epitaph(letter) for letter in there} == {letter.id: epitaph(letter) for letter in here}
         self._newest_first([letter.id for letter in there])
 
     @invariant()
@@ -218,8 +219,8 @@ class Twins(RuleBasedStateMachine):
                 by_task.setdefault(event.task_id, []).append(event)
             fresh.append(by_task)
         self.followed = (heads[0], heads[1])
-        told = [{id: [_fact(event) for event in events] for id, events in each.items()} for each in fresh]
-        assert told[0] == told[1]
+        facts = [{id: [fact(event) for event in events] for id, events in each.items()} for each in fresh]
+        assert facts[0] == facts[1]
         for id, events in fresh[0].items():
             self.events.setdefault(id, []).extend(events)
 
@@ -268,31 +269,3 @@ class Twins(RuleBasedStateMachine):
 
 def test_each_store_walks_in_step_with_the_model(store_url: str) -> None:
     run_state_machine_as_test(lambda: Twins(store_url), settings=_settings)  # type: ignore[arg-type]
-
-
-def _told(delivery: Delivery) -> tuple[Any, ...]:
-    return (
-        delivery.lease.id,
-        delivery.name,
-        delivery.queue,
-        delivery.attempt,
-        delivery.deaths,
-        delivery.envelope,
-    )
-
-
-def _epitaph(letter: DeadLetter) -> tuple[Any, ...]:
-    return (letter.name, letter.queue, letter.attempt, letter.reason, letter.error, letter.meta, letter.body)
-
-
-def _known(record: TaskRecord) -> dict[str, Any]:
-    """Everything but the fence and the moments, of which only the presence is compared."""
-    facts = {field: getattr(record, field) for field in record.__struct_fields__}
-    for apart in ("fence", "payload", "updated_at", "enqueued_at", "heartbeat_at"):
-        del facts[apart]
-    facts |= {moment: facts[moment] is not None for moment in ("started_at", "finished_at")}
-    return facts | {"payload": None if record.payload is None else bytes(record.payload)}
-
-
-def _fact(event: Event) -> tuple[Any, ...]:
-    return (event.kind, event.attempt, event.worker, event.queue, event.name, event.started_at is not None, event.data)

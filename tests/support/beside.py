@@ -74,6 +74,12 @@ class Errand(Generic[T]):
         answer: T = value
         return answer
 
+    def kill(self) -> None:
+        """SIGKILL, at whatever it is doing."""
+        self.process.kill()
+        self.process.join(10)
+        self._inbox.close()
+
 
 def barrier(parties: int) -> Any:
     """A gate that errands can share."""
