@@ -2,12 +2,15 @@
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from acceptance.shell import BIN, Shell
+from stem.backends import connect
+from stem.contracts.store import Store
+from stem.core.config import Settings
 
 
 @pytest.fixture
@@ -24,6 +27,14 @@ def shell(tmp_path: Path) -> Shell:
 def stem(shell: Shell, durable_url: str, namespace: str) -> Shell:
     """The environment names a store, of each technology in turn, and the test's namespace."""
     return shell.at(STEM_BROKER_URL=durable_url, STEM_NAMESPACE=namespace)
+
+
+@pytest.fixture
+def local_store(shell: Shell) -> Iterator[Store]:
+    """The store of `shell`, for tests whose point is the command and not the technology."""
+    opened = connect(f"sqlite:///{shell.directory}/stem.db", Settings())
+    yield opened
+    opened.upkeep.close()
 
 
 @pytest.fixture

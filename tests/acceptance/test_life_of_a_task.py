@@ -48,45 +48,45 @@ def test_waiting_for_a_task_that_fails_says_its_error_and_exits_70(stem: Shell, 
         assert stem.refusal("task", "result", id, "--wait", "8", code=70) == f"Task {id} failed with ValueError: boom"
 
 
-def test_waiting_ends_on_time(stem: Shell) -> None:
-    done = stem.run("enqueue", "answer", "--wait", "0.2")
+def test_waiting_ends_on_time(shell: Shell) -> None:
+    done = shell.run("enqueue", "answer", "--wait", "0.2")
     assert done.returncode == 70
     assert done.stdout.rstrip("\n") in done.stderr and "still queued" in done.stderr
 
 
-def test_options_reach_the_task(stem: Shell, durable_store: Store) -> None:
-    (stem.directory / "args.json").write_text('{"n": [1, 2]}')
-    id = stem.out(
+def test_options_reach_the_task(shell: Shell, local_store: Store) -> None:
+    (shell.directory / "args.json").write_text('{"n": [1, 2]}')
+    id = shell.out(
         "enqueue", "demo.add", "--args", "@args.json", "--queue", "q1", "--header", "trace=abc", "--max-retries", "0",
         "--expires", "1h", "--id", "order-17", "--not-before", "2020-01-01T00:00:00+02:00",
     )  # fmt: skip
     assert id == "order-17"
-    envelope = claim_one(durable_store, "q1").envelope
+    envelope = claim_one(local_store, "q1").envelope
     assert envelope.arguments() == {"n": [1, 2]}
     assert envelope.headers["trace"] == "abc"
     assert envelope.max_retries == 0
     assert envelope.not_before is not None and envelope.not_before.isoformat() == "2019-12-31T22:00:00+00:00"
 
 
-def test_the_same_id_or_unique_key_twice_is_one_task(stem: Shell) -> None:
-    assert [stem.out("enqueue", "a", "--id", "mine") for _ in range(2)] == ["mine", "mine"]
-    first, second = (stem.out("enqueue", "b", "--arg", "n=1", "--unique", "until_done") for _ in range(2))
+def test_the_same_id_or_unique_key_twice_is_one_task(shell: Shell) -> None:
+    assert [shell.out("enqueue", "a", "--id", "mine") for _ in range(2)] == ["mine", "mine"]
+    first, second = (shell.out("enqueue", "b", "--arg", "n=1", "--unique", "until_done") for _ in range(2))
     assert first == second
-    assert stem.json("queue", "list")["queues"][0]["ready"] == 2
+    assert shell.json("queue", "list")["queues"][0]["ready"] == 2
 
 
-def test_a_delayed_task_is_counted_and_shown_as_such(stem: Shell) -> None:
-    stem.out("enqueue", "later", "--delay", "2h")
-    (queue,) = stem.json("queue", "list")["queues"]
+def test_a_delayed_task_is_counted_and_shown_as_such(shell: Shell) -> None:
+    shell.out("enqueue", "later", "--delay", "2h")
+    (queue,) = shell.json("queue", "list")["queues"]
     assert (queue["ready"], queue["delayed"]) == (0, 1)
 
 
-def test_purge_cancels_what_waits(stem: Shell) -> None:
-    id = stem.out("enqueue", "demo.add", "--queue", "bulk")
-    assert "add --yes" in stem.refusal("queue", "purge", "bulk", code=64)
-    assert stem.out("queue", "purge", "bulk", "--yes") == "Cancelled 1 in bulk."
-    assert stem.json("queue", "purge", "bulk", "--yes") == {"queue": "bulk", "purged": 0}
-    assert "was cancelled" in stem.refusal("task", "result", id, code=70)
+def test_purge_cancels_what_waits(shell: Shell) -> None:
+    id = shell.out("enqueue", "demo.add", "--queue", "bulk")
+    assert "add --yes" in shell.refusal("queue", "purge", "bulk", code=64)
+    assert shell.out("queue", "purge", "bulk", "--yes") == "Cancelled 1 in bulk."
+    assert shell.json("queue", "purge", "bulk", "--yes") == {"queue": "bulk", "purged": 0}
+    assert "was cancelled" in shell.refusal("task", "result", id, code=70)
 
 
 def test_pages_follow_each_other_by_the_printed_command(stem: Shell) -> None:
