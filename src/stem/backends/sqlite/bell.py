@@ -1,7 +1,6 @@
 """The doorbell beside the file: whoever waits hangs a socket there, whoever has changed something rings it."""
 
 import os
-import select
 import socket
 import time
 from collections.abc import Iterable, Iterator
@@ -91,16 +90,17 @@ class Listener:
             return
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            readable, _, _ = select.select([self._ear], [], [], left)
-            if readable and self._heard(self._ear, topics):
+            if self._heard(self._ear, left, topics):
                 return
 
-    def _heard(self, ear: socket.socket, topics: frozenset[str]) -> bool:
+    def _heard(self, ear: socket.socket, seconds: float, topics: frozenset[str]) -> bool:
         rings = 0
         found = False
-        with suppress(BlockingIOError):
+        ear.settimeout(seconds)
+        with suppress(TimeoutError, BlockingIOError):
             while True:
                 message = ear.recv(4096)
+                ear.setblocking(False)  # the first is waited for, the rest only drained
                 rings += 1
                 found = found or not topics.isdisjoint(message.decode(errors="replace").split("\n"))
         return found or rings >= _FULL

@@ -14,7 +14,6 @@ from stem.core.errors import StoreRefused, StoreUnavailable
 # SQLite's own waiting backs off to 100 ms; short rounds of it, repeated until the deadline, stay below 20.
 _BUSY_MILLISECONDS = 20
 _CACHE_KIB = 16 * 1024
-_MMAP_BYTES = 256 * 1024 * 1024
 _CHECKPOINT_PAGES = 4000
 
 
@@ -32,8 +31,8 @@ class File:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """One snapshot; never blocked by a writer."""
         with translated(self.path), self._lent() as connection:
-            self._until_free(lambda: self._open_snapshot(connection))
             try:
+                self._until_free(self._deadline(), lambda: self._open_snapshot(connection))
                 yield connection
             finally:
                 connection.rollback()
@@ -41,11 +40,12 @@ class File:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, all or nothing. Threads of this process queue up here, so that SQLite need not make them."""
+        end = self._deadline()
         with translated(self.path), self._lent() as connection, self._turn():
-            self._until_free(lambda: connection.execute("BEGIN IMMEDIATE"))
             try:
+                self._until_free(end, lambda: connection.execute("BEGIN IMMEDIATE"))
                 yield connection
-                connection.execute("COMMIT")
+                self._until_free(self._deadline(), lambda: connection.execute("COMMIT"))
             except BaseException:
                 connection.rollback()
                 raise
@@ -94,8 +94,10 @@ class File:
         finally:
             self._writer.release()
 
-    def _until_free(self, attempt: Callable[[], object]) -> None:
-        end = time.monotonic() + self._timeout_seconds
+    def _deadline(self) -> float:
+        return time.monotonic() + self._timeout_seconds
+
+    def _until_free(self, end: float, attempt: Callable[[], object]) -> None:
         while True:
             try:
                 attempt()
@@ -107,12 +109,13 @@ class File:
     def _open_snapshot(self, connection: sqlite3.Connection) -> None:
         if not connection.in_transaction:
             connection.execute("BEGIN")
-        connection.execute("SELECT 1 FROM stem_meta").fetchone()
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # the lock is taken by the first read
 
     def _opened(self) -> sqlite3.Connection:
+        # Others may be switching the journal or recovering it just now: opening waits for them as long as it may.
         connection = sqlite3.connect(
             self.path,
-            timeout=_BUSY_MILLISECONDS / 1000,
+            timeout=self._timeout_seconds,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
@@ -121,10 +124,10 @@ class File:
             for pragma in (
                 f"synchronous = {self._synchronous}",
                 f"cache_size = -{_CACHE_KIB}",
-                f"mmap_size = {_MMAP_BYTES}",
                 f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
                 "secure_delete = OFF",
                 "temp_store = MEMORY",
+                f"busy_timeout = {_BUSY_MILLISECONDS}",
             ):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
         except BaseException:
@@ -142,10 +145,6 @@ def check_place(address: Address) -> None:
         raise StoreRefused(f"{path} cannot be made because {path.parent} is no directory; create it first.")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise StoreRefused(f"{path} cannot be used because {path.parent} is not writable; SQLite keeps its log there.")
-    if not path.exists():
-        return
-    if not os.access(path, os.R_OK | os.W_OK):
+    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
         raise StoreRefused(f"{path} may not be read and written by this process; give it permission.")
-    with path.open("rb") as file:
-        if file.read(16) not in (b"", b"SQLite format 3\x00"):
-            raise StoreRefused(f"{path} is not an SQLite database; choose another path, it was left untouched.")
+    # Only SQLite itself opens the file: closing a second handle would drop the locks that this process may hold on it.

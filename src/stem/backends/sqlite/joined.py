@@ -19,10 +19,30 @@ def joined(connection: object, path: Path) -> Iterator[sqlite3.Cursor]:
     cursor.row_factory = None
     try:
         _check_same_file(cursor, path)
-        yield cursor
+        with _all_or_nothing(driver, cursor):
+            yield cursor
     finally:
         cursor.close()
         driver.text_factory = text_factory
+
+
+@contextmanager
+def _all_or_nothing(driver: sqlite3.Connection, cursor: sqlite3.Cursor) -> Iterator[None]:
+    """What fails half-way leaves the caller's transaction as it was."""
+    begun_here = not driver.in_transaction
+    if begun_here:
+        cursor.execute("BEGIN")
+    cursor.execute("SAVEPOINT stem_push")
+    try:
+        yield
+        cursor.execute("RELEASE stem_push")
+    except BaseException:
+        if begun_here:
+            driver.rollback()
+        elif driver.in_transaction:  # SQLite itself may have rolled all back, on a full disk say
+            cursor.execute("ROLLBACK TO stem_push")
+            cursor.execute("RELEASE stem_push")
+        raise
 
 
 def _driver_connection(connection: object) -> sqlite3.Connection:
@@ -45,15 +65,17 @@ def _driver_connection(connection: object) -> sqlite3.Connection:
 
 
 def _check_transaction(driver: sqlite3.Connection) -> None:
-    """Where sqlite3 opens transactions by itself, the first write will; where it does not, the caller has to."""
-    opens_by_itself = driver.isolation_level is not None or getattr(driver, "autocommit", None) is False
+    """Where sqlite3 opens transactions by itself, one may be opened here; where it does not, the caller has to."""
+    mode = getattr(driver, "autocommit", None)  # Python 3.12 on: True, False, or -1 for what isolation_level says
+    opens_by_itself = not mode if isinstance(mode, bool) else driver.isolation_level is not None
     if not driver.in_transaction and not opens_by_itself:
         raise UsageError("connection= has no open transaction; begin one first, or leave connection= out.")
 
 
 def _check_same_file(cursor: sqlite3.Cursor, path: Path) -> None:
     names = [name for _, schema, name in cursor.execute("PRAGMA database_list").fetchall() if schema == "main"]
-    if not names or not names[0] or not os.path.samefile(names[0], path):
+    theirs = names[0] if names else ""
+    if not theirs or not os.path.samefile(theirs, path):
         raise UsageError(
-            f"connection= is on {names[0] or 'a database in memory'} and the broker on {path}; use the same file for both."
+            f"connection= is on {theirs or 'a database in memory'} and the broker on {path}; use the same file for both."
         )

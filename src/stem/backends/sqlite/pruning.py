@@ -1,10 +1,12 @@
 """Drop what retention has outlived, in bounded steps; now and then also without being asked."""
 
 import time
+from contextlib import suppress
 
 from stem.backends.sqlite import log
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
+from stem.core.errors import StoreRefused, StoreUnavailable
 
 _STEP = 1000
 _LOG_ROWS = 20
@@ -38,8 +40,9 @@ class Pruner:
         if began < self._next_at:
             return
         self._next_at = began + _CALM_SECONDS  # first, so that other threads do not join in
-        if self.prune() >= _STEP:
-            self._next_at = time.monotonic() + (time.monotonic() - began) * _BUSY_SHARE
+        with suppress(StoreUnavailable, StoreRefused):  # the caller's own write is stored: that is the answer
+            if self.prune() >= _STEP:
+                self._next_at = time.monotonic() + (time.monotonic() - began) * _BUSY_SHARE
 
     def _is_anything_old(self) -> bool:
         space, now = self._space, self._space.now()

@@ -19,7 +19,6 @@ class Pushing:
         self._space = space
         self._draft = draft
         self._connection = connection
-        # The numbers come first: that write also makes sqlite3 open the transaction where a caller's is not open yet.
         self._seq = space.first + space.take_numbers(connection, "seq", len(pushes))
         ids = msgspec.json.encode([push.envelope.id for push in pushes]).decode()
         self._known = {id for (id,) in connection.execute(SQL["task_known"], (space.ns, ids))}

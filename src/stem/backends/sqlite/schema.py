@@ -1,5 +1,6 @@
 """Create or migrate our tables, beside whatever else lives in the file, however many processes start at once."""
 
+import random
 import sqlite3
 import time
 from pathlib import Path
@@ -13,9 +14,10 @@ from stem.core.errors import StoreRefused
 def prepare(file: File, namespace: str, timeout_seconds: float) -> int:
     """Bring the file to this version's schema; returns the namespace's number. Writes nothing to a file that is not ours."""
     steps = migrations()
-    with file.bare() as connection:
+    with file.reading() as connection:
         version = _version(connection, file.path, latest=max(steps))
-        if version == 0:
+    if version == 0:
+        with file.bare() as connection:
             _use_write_ahead_log(connection, timeout_seconds)
     if version < max(steps):
         with file.writing() as connection:
@@ -58,6 +60,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection, timeout_seconds: float)
         except sqlite3.OperationalError as error:
             if not is_busy(error) or time.monotonic() >= end:
                 raise
+            time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - so that processes that start together come apart
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, steps: dict[int, list[str]]) -> None:
