@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from stem.core.errors import UsageError
 
@@ -46,15 +47,18 @@ def _all_or_nothing(driver: sqlite3.Connection, cursor: sqlite3.Cursor) -> Itera
 
 
 def _driver_connection(connection: object) -> sqlite3.Connection:
-    """sqlite3's own; SQLAlchemy's Session and Connection; Django's connection, by its alias or from `transaction`."""
-    seen = connection
+    """sqlite3's own; SQLAlchemy's Session and Connection; Django's connection."""
+    seen: Any = connection
     for _ in range(4):  # Session, Connection, pooled connection, driver connection
         if isinstance(seen, sqlite3.Connection):
             return seen
-        if hasattr(seen, "ensure_connection"):
+        if hasattr(seen, "ensure_connection"):  # Django opens when first used
             seen.ensure_connection()
+        # SQLAlchemy's commit does nothing unless it knows of a transaction; a statement of its own would begin one.
+        if hasattr(seen, "exec_driver_sql") and not seen.in_transaction():
+            seen.begin()
         if getattr(seen, "driver_connection", None) is not None:
-            seen = seen.driver_connection  # type: ignore[attr-defined]
+            seen = seen.driver_connection
             continue
         inner = getattr(seen, "connection", None)
         seen = inner() if callable(inner) and not isinstance(inner, sqlite3.Connection) else inner
