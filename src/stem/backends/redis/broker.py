@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from stem.backends.redis import shapes
-from stem.backends.redis.space import POLL_SECONDS, Space, microseconds
+from stem.backends.redis.space import POLL_SECONDS, Space, microseconds, pack
 from stem.contracts.broker import Broker
 from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
 from stem.core.envelope import Push, Receipt
@@ -30,7 +30,9 @@ class RedisBroker(Broker):
             raise ConfigError("A Redis store cannot join a transaction; enqueue without connection=.")
         if not pushes:
             return []
-        reply = self._space.run("push", [shapes.pushed(push) for push in pushes])
+        reply = self._space.run(
+            "push", [push.envelope.id for push in pushes], pack([shapes.pushed(push) for push in pushes])
+        )
         return [
             Receipt(answer if isinstance(answer, str) else push.envelope.id, created=answer is True)
             for push, answer in zip(pushes, _receipts(reply), strict=True)
@@ -75,8 +77,15 @@ class RedisBroker(Broker):
         return self._refused("renew", leases, {"leases": leases, "lease": microseconds(lease_seconds)})
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
-        given = {"worker": worker, "endings": [shapes.ended(ending) for ending in endings]}
-        return self._refused("settle", [ending.lease for ending in endings], given)
+        ids: list[str] = []
+        rows: list[shapes.Ended | shapes.Pushed] = []
+        for ending in endings:
+            ids.append(ending.lease.id)
+            rows.append(shapes.ended(ending))
+            for push in ending.follow_ups:
+                ids.append(push.envelope.id)
+                rows.append(shapes.pushed(push))
+        return self._refused("settle", [ending.lease for ending in endings], (worker, ids), pack(rows))
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
         result = Reclaimed([], [])
@@ -113,10 +122,10 @@ class RedisBroker(Broker):
                 break
         return purged
 
-    def _refused(self, script: str, leases: Sequence[Lease], given: Any) -> list[Lease]:
+    def _refused(self, script: str, leases: Sequence[Lease], given: Any, *more: bytes) -> list[Lease]:
         if not leases:
             return []
-        return [leases[position - 1] for position in _positions(self._space.run(script, given))]
+        return [leases[position - 1] for position in _positions(self._space.run(script, given, *more))]
 
 
 class _Due:

@@ -43,9 +43,7 @@ class RedisDeadLetters(DeadLetters):
         found: list[tuple[int, DeadLetter]] = []
         while True:
             last, *parts = self._space.run("letters", query)
-            for id, packed, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-                task = shapes.decode_task(packed)
-                found.append((task.letter.seq if task.letter else 0, shapes.letter(id.decode(), task, body)))
+            found += map(shapes.numbered_letter, parts[::2], parts[1::2])
             if not last or len(found) > limit:
                 break
             query.before, query.limit = int(last), limit + 1 - len(found)

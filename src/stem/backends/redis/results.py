@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from stem.backends.redis import shapes
-from stem.backends.redis.space import Space
+from stem.backends.redis.space import Space, pack
 from stem.contracts.results import Results
 from stem.core.errors import StoreUnavailable
 from stem.core.record import Page, TaskFilter, TaskRecord
@@ -52,10 +52,8 @@ class RedisResults(Results):
         query.before = None if cursor is None else int(cursor)
         found: list[tuple[int, TaskRecord]] = []
         while True:
-            last, *parts = self._space.run("records", query)
-            for id, packed in zip(parts[::2], parts[1::2], strict=True):
-                task = shapes.decode_task(packed)
-                found.append((task.seq, shapes.record(id.decode(), task)))
+            last, *tasks = self._space.run("records", query)
+            found += [(task.seq, shapes.record(task)) for task in map(shapes.decode_task, tasks)]
             if not last or len(found) > limit:
                 break
             query.before, query.limit = int(last), limit + 1 - len(found)
@@ -64,16 +62,14 @@ class RedisResults(Results):
 
     def save(self, records: Sequence[TaskRecord]) -> None:
         if records:
-            self._space.run("save", [shapes.stored(record) for record in records])
+            self._space.run("save", [record.id for record in records], pack([shapes.stored(each) for each in records]))
 
     def _get(self, task_ids: list[str], within: float | None) -> dict[str, TaskRecord]:
         found: dict[str, TaskRecord] = {}
         for first in range(0, len(task_ids), STRETCH):
             ids = task_ids[first : first + STRETCH]
             packed = self._space.link.call("MGET", *(self._space.key(f"t:{id}") for id in ids), within=within)
-            found |= {
-                id: shapes.record(id, shapes.decode_task(each)) for id, each in zip(ids, packed, strict=True) if each
-            }
+            found |= {id: shapes.record(shapes.decode_task(each)) for id, each in zip(ids, packed, strict=True) if each}
         return found
 
     def _wait(self, task_ids: list[str], timeout_seconds: float) -> dict[str, TaskRecord]:

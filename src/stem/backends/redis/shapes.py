@@ -20,66 +20,75 @@ from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
 from stem.core.record import TaskError, TaskRecord, moment
 from stem.core.revoke import RevokeRecord
 
+FORMAT = 1  # of a packed task
 
-class Letter(msgspec.Struct, frozen=True):
+
+class Letter(msgspec.Struct, frozen=True, array_like=True):
     seq: int
     reason: str
     meta: str
 
 
-class Stored(msgspec.Struct, omit_defaults=True):
-    """A task's record as the server keeps it; the fields that only scripts need are left out."""
+class Stored(msgspec.Struct, frozen=True, array_like=True):
+    """A task as the server keeps it; False stands for none. Only scripts use the fields after `beat`."""
 
-    name: str
-    queue: str
-    prio: int
-    state: State
-    enqueued: int
-    updated: int
-    id: str = ""
-    seq: int = 0
-    attempt: int = 0
-    fence: int = 0
-    payload: str | None = None
-    error: str | None = None
-    meta: dict[str, str] | None = None
-    worker: str | None = None
-    started: int | None = None
-    finished: int | None = None
-    beat: int | None = None
-    letter: Letter | None = None
-
-
-class Pushed(msgspec.Struct, omit_defaults=True):
+    format: int
     id: str
     name: str
     queue: str
-    prio: int
+    priority: int
+    seq: int
+    state: State
+    attempt: int
+    fence: int
+    enqueued: int
+    updated: int
+    payload: str | bool
+    error: str | bool
+    meta: dict[str, str] | bool
+    worker: str | bool
+    started: int | bool
+    finished: int | bool
+    beat: int | bool
+    visible: int | bool = False
+    due: int | bool = False
+    expires: int | bool = False
+    deaths: int = 0
+    held: bool = False
+    unique: str | bool = False
+    letter: Letter | bool = False
+
+
+class Pushed(msgspec.Struct, frozen=True, array_like=True):
+    id: str
+    name: str
+    queue: str
+    priority: int
     body: str
-    meta: dict[str, str] | None = None
-    visible: int | None = None
-    delay: int | None = None
-    due: int | None = None
-    lifetime: int | None = None
-    expires: int | None = None
-    unique: str | None = None
-    hold: int | None = None
+    meta: dict[str, str] | bool
+    visible: int | bool
+    delay: int | bool
+    due: int | bool
+    lifetime: int | bool
+    expires: int | bool
+    unique: str | bool
+    hold: int | bool
 
 
-class Ended(msgspec.Struct, omit_defaults=True):
+class Ended(msgspec.Struct, array_like=True):
     id: str
     fence: int
     kind: EventKind
-    run: int | None = None
-    meta: dict[str, str] | None = None
-    payload: str | None = None
-    error: str | None = None
-    data: str | None = None
-    delay: int | None = None
+    run: int | bool
+    meta: dict[str, str] | bool
+    payload: str | bool = False
+    error: str | bool = False
+    data: str | bool = False
+    delay: int = 0
     died: bool = False
     reason: str = ""
-    letter: str | None = None
-    pushes: list[Pushed] | None = None
+    letter: str | bool = False
+    follow_ups: int = 0
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True):
@@ -112,35 +121,34 @@ class Marked(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def pushed(push: Push) -> Pushed:
-    envelope = push.envelope
-    shape = Pushed(envelope.id, envelope.name, envelope.queue, envelope.priority, envelopes.encode(envelope).decode())
-    if envelope.meta:
-        shape.meta = _texts(envelope.meta)
-    if envelope.visibility_timeout:
-        shape.visible = microseconds(envelope.visibility_timeout)
-    if push.delay_seconds is not None:
-        shape.delay = microseconds(push.delay_seconds)
-    elif envelope.not_before is not None:
-        shape.due = at(envelope.not_before)
-    if push.expires_seconds is not None:
-        shape.lifetime = microseconds(push.expires_seconds)
-    elif envelope.expires_at is not None:
-        shape.expires = at(envelope.expires_at)
-    if push.unique is not None:
-        shape.unique = push.unique.key
-        shape.hold = None if push.unique.seconds is None else microseconds(push.unique.seconds)
-    return shape
+    envelope, delay, lifetime, unique = push.envelope, push.delay_seconds, push.expires_seconds, push.unique
+    return Pushed(
+        envelope.id,
+        envelope.name,
+        envelope.queue,
+        envelope.priority,
+        envelopes.encode(envelope).decode(),
+        _texts(envelope.meta),
+        microseconds(envelope.visibility_timeout) if envelope.visibility_timeout else False,
+        False if delay is None else microseconds(delay),
+        False if envelope.not_before is None else at(envelope.not_before),
+        False if lifetime is None else microseconds(lifetime),
+        False if envelope.expires_at is None else at(envelope.expires_at),
+        False if unique is None else unique.key,
+        False if unique is None or unique.seconds is None else microseconds(unique.seconds),
+    )
 
 
 def ended(ending: Ending) -> Ended:
-    settlement = ending.settlement
-    shape = Ended(ending.lease.id, ending.lease.fence, event_kinds(settlement)[0])
-    if ending.run_seconds is not None:
-        shape.run = microseconds(ending.run_seconds)
-    if ending.meta:
-        shape.meta = _texts(ending.meta)
-    if ending.follow_ups:
-        shape.pushes = [pushed(push) for push in ending.follow_ups]
+    settlement, run = ending.settlement, ending.run_seconds
+    shape = Ended(
+        ending.lease.id,
+        ending.lease.fence,
+        event_kinds(settlement)[0],
+        False if run is None else microseconds(run),
+        _texts(ending.meta),
+        follow_ups=len(ending.follow_ups),
+    )
     match settlement:
         case Done(payload):
             shape.payload = bytes(payload).decode()
@@ -159,57 +167,61 @@ def ended(ending: Ending) -> Ended:
 
 def stored(record: TaskRecord) -> Stored:
     return Stored(
-        name=record.name,
-        queue=record.queue,
-        prio=record.priority,
-        state=record.state,
-        enqueued=at(record.enqueued_at),
-        updated=at(record.updated_at),
-        id=record.id,
-        attempt=record.attempt,
-        fence=record.fence,
-        payload=None if record.payload is None else bytes(record.payload).decode(),
-        error=None if record.error is None else json(record.error),
-        meta=_texts(record.meta) if record.meta else None,
-        worker=record.worker,
-        started=_at_or_none(record.started_at),
-        finished=_at_or_none(record.finished_at),
-        beat=_at_or_none(record.heartbeat_at),
+        FORMAT,
+        record.id,
+        record.name,
+        record.queue,
+        record.priority,
+        0,
+        record.state,
+        record.attempt,
+        record.fence,
+        at(record.enqueued_at),
+        at(record.updated_at),
+        False if record.payload is None else bytes(record.payload).decode(),
+        False if record.error is None else json(record.error),
+        _texts(record.meta),
+        False if record.worker is None else record.worker,
+        _at_or_false(record.started_at),
+        _at_or_false(record.finished_at),
+        _at_or_false(record.heartbeat_at),
     )
 
 
-def record(task_id: str, task: Stored) -> TaskRecord:
+def record(task: Stored) -> TaskRecord:
     return TaskRecord(
-        id=task_id,
+        id=task.id,
         name=task.name,
         queue=task.queue,
         state=task.state,
         attempt=task.attempt,
         fence=task.fence,
-        priority=task.prio,
-        payload=None if task.payload is None else msgspec.Raw(task.payload),
+        priority=task.priority,
+        payload=msgspec.Raw(task.payload) if isinstance(task.payload, str) else None,
         error=_error(task),
-        meta={key: msgspec.json.decode(text) for key, text in task.meta.items()} if task.meta else {},
-        worker=task.worker,
+        meta={key: msgspec.json.decode(text) for key, text in task.meta.items()} if isinstance(task.meta, dict) else {},
+        worker=task.worker if isinstance(task.worker, str) else None,
         enqueued_at=when(task.enqueued),
-        started_at=None if task.started is None else when(task.started),
-        finished_at=None if task.finished is None else when(task.finished),
-        heartbeat_at=None if task.beat is None else when(task.beat),
+        started_at=_when_or_none(task.started),
+        finished_at=_when_or_none(task.finished),
+        heartbeat_at=_when_or_none(task.beat),
         updated_at=when(task.updated),
     )
 
 
-def letter(task_id: str, task: Stored, body: bytes) -> DeadLetter:
-    found = task.letter or Letter(0, "", "{}")
-    return DeadLetter(
-        task_id,
+def numbered_letter(packed: bytes, body: bytes) -> tuple[int, DeadLetter]:
+    """A dead letter and its place among them."""
+    task = decode_task(packed)
+    found = task.letter if isinstance(task.letter, Letter) else Letter(0, "", "{}")
+    return found.seq, DeadLetter(
+        task.id,
         task.name,
         task.queue,
         task.attempt,
         found.reason,
         _error(task),
         msgspec.json.decode(found.meta),
-        when(task.finished or 0),
+        when(task.finished),
         body,
     )
 
@@ -225,7 +237,7 @@ def event(offset: int, told: Told) -> Event:
         attempt=told.attempt,
         worker=told.worker if isinstance(told.worker, str) else None,
         enqueued_at=when(told.enqueued),
-        started_at=None if told.started is False else when(told.started),
+        started_at=_when_or_none(told.started),
         data=msgspec.json.decode(told.data) if isinstance(told.data, str) else {},
     )
 
@@ -255,16 +267,21 @@ def json(value: Any) -> str:
     return _encoder.encode(value).decode()
 
 
-def _at_or_none(value: datetime | None) -> int | None:
-    return None if value is None else at(value)
+def _at_or_false(value: datetime | None) -> int | bool:
+    return False if value is None else at(value)
+
+
+def _when_or_none(value: int | bool) -> datetime | None:
+    return None if value is False else when(value)
 
 
 def _error(task: Stored) -> TaskError | None:
-    return None if task.error is None else _error_decoder.decode(task.error)
+    return _error_decoder.decode(task.error) if isinstance(task.error, str) else None
 
 
-def _texts(meta: dict[str, Any]) -> dict[str, str]:
-    return {key: json(value) for key, value in meta.items()}
+def _texts(meta: dict[str, Any]) -> dict[str, str] | bool:
+    """False for none: Lua could not tell an empty object from an empty list."""
+    return {key: json(value) for key, value in meta.items()} if meta else False
 
 
 _encoder = msgspec.json.Encoder()

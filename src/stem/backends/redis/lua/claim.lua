@@ -1,4 +1,4 @@
--- needs: call space
+-- needs: call tasks space
 -- Broker.claim: lease the best due tasks of all named queues; end those that have expired. Each task to one claim only.
 -- INPUT {queues, limit, lease, expired = the error of an expired task, as JSON}
 -- Reply, packed: {fence, {{id, name, queue, attempt, deaths, body}, …}, is there more to end or to deliver}
@@ -38,15 +38,15 @@ repeat
   read(found)
   for _, id in ipairs(found) do
     local task = tasks[id]
-    if task and task.expires and task.expires <= NOW then
+    if task and task[EXPIRES] and task[EXPIRES] <= NOW then
       finish(task, 'cancelled', INPUT.expired)
       tell('expired', task, NOW)
       expired = expired + 1
-    elseif task and not TERMINAL[task.state] then
+    elseif task and not TERMINAL[task[STATE]] then
       fence = fence or number('fence')
-      lease(task, fence, task.visible or INPUT.lease)
+      lease(task, fence, task[VISIBLE] or INPUT.lease)
       ids[#ids + 1] = id
-      taken[#taken + 1] = { id, task.name, task.queue, task.attempt or 0, task.deaths or 0 }
+      taken[#taken + 1] = { id, task[NAME], task[QUEUE], task[ATTEMPT], task[DEATHS], false }
     end
   end
 until #found == 0 or #taken == INPUT.limit or expired >= AT_ONCE

@@ -1,4 +1,4 @@
--- needs: call space
+-- needs: call tasks space
 -- Broker.purge, one step: cancel what waits in the queue, the ready first.
 -- INPUT {queue, limit, error and data as JSON}
 -- Reply: how many left the queue.
@@ -7,13 +7,13 @@ local ids, later = { unpack(first) }, {}
 if #first < INPUT.limit then
   later = redis.call('ZRANGE', PREFIX .. 'delayed:' .. INPUT.queue, 0, INPUT.limit - #first - 1)
   for _, member in ipairs(later) do
-    ids[#ids + 1] = member:sub(17)
+    ids[#ids + 1] = delayed_id(member)
   end
 end
 read(ids)
 for _, id in ipairs(ids) do
   local task = tasks[id]
-  if task and not TERMINAL[task.state] then
+  if task and not TERMINAL[task[STATE]] then
     finish(task, 'cancelled', INPUT.error)
     tell('revoked', task, NOW, INPUT.data)
   end

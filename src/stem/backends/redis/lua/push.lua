@@ -1,14 +1,12 @@
--- needs: call space
+-- needs: call tasks space
 -- Broker.push: store all or none; a known id is left alone; a held unique key answers with its holder.
--- INPUT pushes, in order: {id, name, queue, prio, body, meta?, visible?, delay? | due?, lifetime? | expires?, unique?, hold?}
+-- INPUT the ids. ARGV[3] the pushes in the same order, a packed list of {id, name, queue, priority, body, meta, visible,
+--   delay, due, lifetime, expires, unique, hold}
 -- Reply, packed: one a push: true for created, false for known, or the holder's id.
-local ids, receipts = {}, {}
-for i, pushed in ipairs(INPUT) do
-  ids[i] = pushed.id
-end
-read(ids)
-for i, pushed in ipairs(INPUT) do
-  receipts[i] = push(pushed)
+local offset, receipts = first_item(ARGV[3]), {}
+read(INPUT)
+for i = 1, #INPUT do
+  receipts[i], offset = push(ARGV[3], offset)
 end
 commit()
 return cmsgpack.pack(receipts)

@@ -1,38 +1,46 @@
--- needs: call space
+-- needs: call tasks space
 -- Broker.reclaim: take back tasks whose lease has run out, oldest first; too many deaths are a crash loop.
 -- INPUT {limit, deaths}
 -- Reply, packed: {{returned ids}, {dead ids}}
-local members = redis.call('ZRANGEBYSCORE', PREFIX .. 'leases', '-inf', NOW, 'LIMIT', 0, INPUT.limit)
-local ids, returned, given_up = {}, {}, {}
-for i, member in ipairs(members) do
-  ids[i] = member:sub(17)
+local range = redis.call('ZRANGEBYSCORE', PREFIX .. 'leases', '-inf', NOW, 'WITHSCORES', 'LIMIT', 0, INPUT.limit)
+local ids, ends, lost, returned, given_up = {}, {}, {}, {}, {}
+for i = 1, #range, 2 do
+  ids[#ids + 1] = range[i]
+  ends[range[i]] = tonumber(range[i + 1])
 end
 read(ids)
-for i, id in ipairs(ids) do
-  local task = tasks[id]
-  if not (task and task.held) then
-    leases_gone[#leases_gone + 1] = members[i] -- its record was evicted or overwritten
+for _, id in ipairs(ids) do
+  if tasks[id] and tasks[id][HELD] then
+    lost[#lost + 1] = tasks[id]
   else
-    if task.state == 'running' then
-      task.deaths = (task.deaths or 0) + 1
-    end
-    if (task.deaths or 0) >= INPUT.deaths then
-      local failure = {
-        type = 'WorkerLost',
-        message = 'Worker ' .. (task.worker or 'None') .. ' was lost while it ran the task.',
-        retryable = true,
-      }
-      bury(
-        task, 'crash-loop', cjson.encode(failure), cjson.encode({ deaths = task.deaths }),
-        cjson.encode({ reason = 'crash-loop', error = failure })
-      )
-      given_up[#given_up + 1] = id
-    else
-      -- Told first: the event names the lost worker and when the attempt started.
-      tell('requeued', task, NOW, '{"reason":"lease-expired"}')
-      wait_again(task, NOW)
-      returned[#returned + 1] = id
-    end
+    leases_gone[#leases_gone + 1] = id -- its record was evicted or overwritten
+  end
+end
+table.sort(lost, function(a, b)
+  local a_end, b_end = ends[a[ID]], ends[b[ID]]
+  return a_end < b_end or a_end == b_end and a[SEQ] < b[SEQ]
+end)
+
+for _, task in ipairs(lost) do
+  if task[STATE] == 'running' then
+    task[DEATHS] = task[DEATHS] + 1
+  end
+  if task[DEATHS] >= INPUT.deaths then
+    local failure = {
+      type = 'WorkerLost',
+      message = 'Worker ' .. (task[WORKER] or 'None') .. ' was lost while it ran the task.',
+      retryable = true,
+    }
+    bury(
+      task, 'crash-loop', cjson.encode(failure), cjson.encode({ deaths = task[DEATHS] }),
+      cjson.encode({ reason = 'crash-loop', error = failure })
+    )
+    given_up[#given_up + 1] = task[ID]
+  else
+    -- Told first: the event names the lost worker and when the attempt started.
+    tell('requeued', task, NOW, '{"reason":"lease-expired"}')
+    wait_again(task, NOW)
+    returned[#returned + 1] = task[ID]
   end
 end
 commit()

@@ -1,7 +1,7 @@
--- needs: call
+-- needs: call tasks
 -- Results.page, one stretch of the index: newest enqueued first.
 -- INPUT {before?, limit, stretch, state?, queue?, name?, since?, till?}
--- Reply: the sequence number to go on below, '' at the end; then id, packed task, id, packed task, …
+-- Reply: the sequence number to go on below, '' at the end; then the packed tasks.
 local below = INPUT.before and string.format('(%d', INPUT.before) or '+inf'
 local range = redis.call(
   'ZREVRANGEBYSCORE', PREFIX .. 'index', below, '-inf', 'WITHSCORES', 'LIMIT', 0, INPUT.stretch
@@ -11,24 +11,23 @@ for i = 1, #range, 2 do
   ids[#ids + 1] = range[i]
 end
 for i, packed in ipairs(fetch('t:', ids)) do
-  local task = packed and cmsgpack.unpack(packed)
+  local task = packed and thaw(packed)
   last = range[2 * i]
   if
     task
-    and (not INPUT.state or task.state == INPUT.state)
-    and (not INPUT.queue or task.queue == INPUT.queue)
-    and (not INPUT.name or task.name == INPUT.name)
-    and (not INPUT.since or task.enqueued >= INPUT.since)
-    and (not INPUT.till or task.enqueued < INPUT.till)
+    and (not INPUT.state or task[STATE] == INPUT.state)
+    and (not INPUT.queue or task[QUEUE] == INPUT.queue)
+    and (not INPUT.name or task[NAME] == INPUT.name)
+    and (not INPUT.since or task[ENQUEUED] >= INPUT.since)
+    and (not INPUT.till or task[ENQUEUED] < INPUT.till)
   then
-    reply[#reply + 1] = ids[i]
     reply[#reply + 1] = packed
-    if #reply > 2 * INPUT.limit then
+    if #reply > INPUT.limit then
       break
     end
   end
 end
-if #ids == INPUT.stretch or #reply > 2 * INPUT.limit then
+if #ids == INPUT.stretch or #reply > INPUT.limit then
   reply[1] = last
 end
 return reply

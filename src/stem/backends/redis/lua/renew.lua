@@ -1,4 +1,4 @@
--- needs: call space
+-- needs: call tasks space
 -- Broker.renew: let each lease end later, never earlier.
 -- INPUT {leases = {{id, fence}, …}, lease}
 -- Reply, packed: the positions of the refused.
@@ -10,8 +10,8 @@ read(ids)
 for i, lease in ipairs(INPUT.leases) do
   local task = held(lease[1], lease[2])
   if task then
-    ends[#ends + 1] = NOW + math.max(INPUT.lease, task.visible or 0)
-    ends[#ends + 1] = place(task)
+    ends[#ends + 1] = NOW + math.max(INPUT.lease, task[VISIBLE] or 0)
+    ends[#ends + 1] = task[ID]
   else
     refused[#refused + 1] = i
   end

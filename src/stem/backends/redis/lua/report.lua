@@ -1,4 +1,4 @@
--- needs: call space
+-- needs: call tasks space
 -- Broker.report: log a heartbeat or progress, and keep the latest in the record.
 -- INPUT {reports = {{id, fence, progress as JSON or false}, …}, worker}
 -- Reply, packed: the positions of the refused.
@@ -12,14 +12,13 @@ for i, report in ipairs(INPUT.reports) do
   if not task then
     refused[#refused + 1] = i
   else
-    if task.state ~= 'running' then
+    if task[STATE] ~= 'running' then
       start(task, INPUT.worker, NOW)
     end
     touch(task)
-    task.beat, task.updated = NOW, NOW
+    task[BEAT], task[UPDATED] = NOW, NOW
     if progress then
-      task.meta = task.meta or {}
-      task.meta.progress = progress
+      note(task, 'progress', progress)
       tell('progress', task, NOW, progress)
     else
       tell('heartbeat', task, NOW)

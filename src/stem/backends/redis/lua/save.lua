@@ -1,43 +1,40 @@
--- needs: call space
+-- needs: call tasks space
 -- Results.save: keep records of tasks that another store runs, all or none, each unless the one here is later.
--- INPUT records, as tasks with their id
+-- INPUT the ids. ARGV[3] the records in the same order, a packed list of tasks
 -- Reply: how many were kept.
-local LIVE = { 'seq', 'due', 'expires', 'visible', 'deaths', 'held', 'unique', 'letter' }
+local LIVE = { SEQ, VISIBLE, DUE, EXPIRES, DEATHS, HELD, UNIQUE, LETTER }
+local TASK_HEAD = 4 -- bytes of an item before its second field: the array's head, and the format
 
 local function stage(task)
-  return TERMINAL[task.state] and 2 or task.state == 'running' and 1 or 0
+  return TERMINAL[task[STATE]] and 2 or task[STATE] == 'running' and 1 or 0
 end
 
 local function is_later(a, b)
-  for _, pair in ipairs({
-    { a.fence or 0, b.fence or 0 }, { a.attempt or 0, b.attempt or 0 }, { stage(a), stage(b) },
-  }) do
-    if pair[1] ~= pair[2] then
-      return pair[1] > pair[2]
-    end
+  if a[FENCE] ~= b[FENCE] then
+    return a[FENCE] > b[FENCE]
   end
-  return false
+  if a[ATTEMPT] ~= b[ATTEMPT] then
+    return a[ATTEMPT] > b[ATTEMPT]
+  end
+  return stage(a) > stage(b)
 end
 
-local ids, kept = {}, {}
-for i, record in ipairs(INPUT) do
-  ids[i] = record.id
-end
-read(ids)
-for _, record in ipairs(INPUT) do
-  local old = tasks[record.id]
+local offset, kept = first_item(ARGV[3]), {}
+read(INPUT)
+for _, id in ipairs(INPUT) do
+  local record, behind = thaw(ARGV[3], offset + TASK_HEAD)
+  local old = tasks[id]
+  offset = behind
+  if not old then
+    record[SEQ] = number('seq')
+    indexed[#indexed + 1] = record[SEQ]
+    indexed[#indexed + 1] = id
+  end
   if not (old and is_later(old, record)) then
-    if old then
-      for _, field in ipairs(LIVE) do
-        record[field] = old[field]
-      end
-    else
-      record.seq = number('seq')
-      indexed[#indexed + 1] = record.seq
-      indexed[#indexed + 1] = record.id
+    for _, field in ipairs(old and LIVE or {}) do
+      record[field] = old[field]
     end
-    tasks[record.id] = record
-    kept[record.id] = record
+    tasks[id], kept[id] = record, record
   end
 end
 for _, record in pairs(kept) do

@@ -1,66 +1,56 @@
--- needs: call space
+-- needs: call tasks space
 -- Broker.settle: write each ending whole: record, acknowledgement, meta, events, follow-ups.
--- INPUT {worker, endings = {{id, fence, kind, run?, meta?, payload?, error?, data?, delay?, died?, reason?, letter?, pushes?}, …}}
+-- INPUT {worker, ids of all tasks and follow-ups}. ARGV[3] a packed list: each ending {id, fence, kind, run, meta, payload,
+--   error, data, delay, died, reason, letter, number of its follow-ups}, then its follow-ups as push.lua takes them.
 --   `kind` is the event that tells of it; payload, error, data and letter are JSON; meta is key → JSON.
 -- Reply, packed: the positions of the refused.
-local END = {
-  succeeded = function(task, ending)
-    finish(task, 'succeeded')
-    task.payload = ending.payload
-  end,
-  retried = function(task, ending)
-    task.attempt = (task.attempt or 0) + 1
-    task.error = ending.error
-    wait_again(task, NOW + ending.delay)
-  end,
-  failed = function(task, ending)
-    bury(task, ending.reason, ending.error, ending.letter, ending.data)
-  end,
-  requeued = function(task, ending)
-    if ending.died then
-      task.deaths = (task.deaths or 0) + 1
-    end
-    wait_again(task, NOW + ending.delay)
-  end,
-  revoked = function(task, ending)
-    finish(task, 'cancelled', ending.error)
-  end,
-}
-END.throttled = END.requeued
+local worker, list = INPUT[1], ARGV[3]
+local offset, position, refused = first_item(list), 0, {}
 
-local ids, refused = {}, {}
-for _, ending in ipairs(INPUT.endings) do
-  ids[#ids + 1] = ending.id
-  for _, pushed in ipairs(ending.pushes or {}) do
-    ids[#ids + 1] = pushed.id
-  end
-end
-read(ids)
-for i, ending in ipairs(INPUT.endings) do
-  local task = held(ending.id, ending.fence)
+read(INPUT[2])
+while offset >= 0 do
+  local behind, id, fence, kind, run, meta, payload, failure, data, delay, died, reason, letter, follow_ups =
+    cmsgpack.unpack_limit(list, 13, offset + 1)
+  local task = held(id, fence)
+  offset, position = behind, position + 1
   if not task then
-    refused[#refused + 1] = i
+    refused[#refused + 1] = position
   else
-    if ending.run and task.state ~= 'running' then
-      start(task, INPUT.worker, NOW - ending.run)
+    if run and task[STATE] ~= 'running' then
+      start(task, worker, NOW - run)
     end
     touch(task)
-    task.worker, task.updated = INPUT.worker, NOW
-    if ending.meta then
-      task.meta = task.meta or {}
-      for key, value in pairs(ending.meta) do
-        task.meta[key] = value
+    task[WORKER], task[UPDATED] = worker, NOW
+    for key, value in pairs(meta or {}) do
+      note(task, key, value)
+    end
+    if kind ~= 'failed' then
+      tell(kind, task, NOW, data)
+    end
+    if kind == 'succeeded' then
+      finish(task, 'succeeded', false)
+      task[PAYLOAD] = payload
+    elseif kind == 'failed' then
+      bury(task, reason, failure, letter, data)
+    elseif kind == 'revoked' then
+      finish(task, 'cancelled', failure)
+    else
+      if kind == 'retried' then
+        task[ATTEMPT], task[ERROR] = task[ATTEMPT] + 1, failure
+      elseif died then
+        task[DEATHS] = task[DEATHS] + 1
       end
+      wait_again(task, NOW + delay)
     end
-    if ending.kind ~= 'failed' then
-      tell(ending.kind, task, NOW, ending.data)
-    end
-    END[ending.kind](task, ending)
-    for _, pushed in ipairs(ending.pushes or {}) do
-      push(pushed)
+  end
+  for _ = 1, follow_ups do
+    if task then
+      behind, offset = push(list, offset)
+    else
+      offset = cmsgpack.unpack_limit(list, 13, offset + 1)
     end
   end
 end
 commit()
-sweep(2 * #INPUT.endings)
+sweep(2 * position)
 return cmsgpack.pack(refused)

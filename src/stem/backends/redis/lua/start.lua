@@ -1,4 +1,4 @@
--- needs: call space
+-- needs: call tasks space
 -- Broker.start: these attempts run now. Twice is a no-op.
 -- INPUT {leases = {{id, fence}, …}, worker}
 -- Reply, packed: the positions of the refused.
@@ -11,7 +11,7 @@ for i, lease in ipairs(INPUT.leases) do
   local task = held(lease[1], lease[2])
   if not task then
     refused[#refused + 1] = i
-  elseif task.state ~= 'running' then
+  elseif task[STATE] ~= 'running' then
     start(task, INPUT.worker, NOW)
   end
 end

@@ -1,6 +1,7 @@
 -- What every script begins with: its input, and the one clock there is.
 -- KEYS[1] `stem:{namespace}:`, which begins every key, so that a namespace stays in one slot of a cluster.
 -- ARGV[1] the input, packed. ARGV[2] the retention, packed: {results = milliseconds, events = count}.
+-- ARGV[3] what some scripts get besides; they say what.
 -- All moments and durations are whole microseconds, unless a name says otherwise.
 local PREFIX = KEYS[1]
 local INPUT = cmsgpack.unpack(ARGV[1])
@@ -27,13 +28,15 @@ end
 
 -- The values of `kind`:id for each id, false where there is none.
 local function fetch(kind, ids)
-  local values = {}
-  for first = 1, #ids, SLICE do
-    local keys = {}
-    for i = first, math.min(first + SLICE - 1, #ids) do
-      keys[#keys + 1] = PREFIX .. kind .. ids[i]
-    end
-    for _, value in ipairs(redis.call('MGET', unpack(keys))) do
+  local keys, values, prefix = {}, {}, PREFIX .. kind
+  for i = 1, #ids do
+    keys[i] = prefix .. ids[i]
+  end
+  if #keys > 0 and #keys <= SLICE then
+    return redis.call('MGET', unpack(keys))
+  end
+  for first = 1, #keys, SLICE do
+    for _, value in ipairs(redis.call('MGET', unpack(keys, first, math.min(first + SLICE - 1, #keys)))) do
       values[#values + 1] = value
     end
   end

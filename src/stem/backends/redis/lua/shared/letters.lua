@@ -2,45 +2,59 @@
 -- INPUT {ids?, before?, limit, stretch, queue?, name?, reason?, since?, till?}
 
 local function matches(task)
-  return task
-    and task.letter
-    and (not INPUT.before or task.letter.seq < INPUT.before)
-    and (not INPUT.queue or task.queue == INPUT.queue)
-    and (not INPUT.name or task.name == INPUT.name)
-    and (not INPUT.reason or task.letter.reason == INPUT.reason)
-    and (not INPUT.since or task.finished >= INPUT.since)
-    and (not INPUT.till or task.finished < INPUT.till)
+  local letter = task and task[LETTER]
+  return letter
+    and (not INPUT.before or letter[L_SEQ] < INPUT.before)
+    and (not INPUT.queue or task[QUEUE] == INPUT.queue)
+    and (not INPUT.name or task[NAME] == INPUT.name)
+    and (not INPUT.reason or letter[L_REASON] == INPUT.reason)
+    and (not INPUT.since or task[FINISHED] >= INPUT.since)
+    and (not INPUT.till or task[FINISHED] < INPUT.till)
 end
 
--- The matching tasks, at most `limit`, and the sequence number to go on below: '' at the end.
-local function matching()
-  local ids, found = INPUT.ids, {}
-  if not ids then
-    local below = INPUT.before and string.format('(%d', INPUT.before) or '+inf'
-    ids = redis.call('ZREVRANGEBYSCORE', PREFIX .. 'dead', below, '-inf', 'LIMIT', 0, INPUT.stretch)
+local function is_newer(a, b)
+  return a[LETTER][L_SEQ] > b[LETTER][L_SEQ]
+end
+
+-- Both return the matching tasks, at most `limit`, and the sequence number to go on below: '' at the end.
+
+local function among(ids)
+  local all, found, seen = {}, {}, {}
+  for _, id in ipairs(ids) do
+    if matches(tasks[id]) and not seen[id] then
+      seen[id] = true
+      all[#all + 1] = tasks[id]
+    end
   end
-  read(ids)
-  local last, seen = '', {}
+  table.sort(all, is_newer)
+  for i = 1, math.min(#all, INPUT.limit) do
+    found[i] = all[i]
+  end
+  return found, #all > #found and #found > 0 and found[#found][LETTER][L_SEQ] or ''
+end
+
+local function along(ids)
+  local found, last = {}, ''
   for _, id in ipairs(ids) do
     local task = tasks[id]
-    if not INPUT.ids then
-      last = task and task.letter and task.letter.seq or last
-    end
-    if matches(task) and not seen[id] then
-      seen[id] = true
+    last = task and task[LETTER] and task[LETTER][L_SEQ] or last
+    if matches(task) then
       found[#found + 1] = task
-      if not INPUT.ids and #found == INPUT.limit then
+      if #found == INPUT.limit then
         return found, last
       end
     end
   end
-  if INPUT.ids then
-    table.sort(found, function(a, b) return a.letter.seq > b.letter.seq end)
-    local first = {}
-    for i = 1, math.min(#found, INPUT.limit) do
-      first[i] = found[i]
-    end
-    return first, #found > #first and first[#first] and first[#first].letter.seq or ''
-  end
   return found, #ids == INPUT.stretch and last or ''
+end
+
+local function matching()
+  if INPUT.ids then
+    read(INPUT.ids)
+    return among(INPUT.ids)
+  end
+  local below = INPUT.before and string.format('(%d', INPUT.before) or '+inf'
+  local ids = redis.call('ZREVRANGEBYSCORE', PREFIX .. 'dead', below, '-inf', 'LIMIT', 0, INPUT.stretch)
+  read(ids)
+  return along(ids)
 end

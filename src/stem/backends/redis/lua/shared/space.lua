@@ -1,15 +1,13 @@
 -- Tasks are read once, changed in Lua, and written by commit() with few commands for the whole batch.
--- A task is the table that docs/redis-keys.md describes, plus its `id` while it is in hand.
-local TERMINAL = { succeeded = true, failed = true, cancelled = true }
 local RANK = 562949953421312 -- 2^49: a priority's share of a ready score; sequence numbers stay below it
 local CHUNK = 200 -- events in one entry of the log
-local GRACE = 60000000 -- how long an outlived record may lie before other traffic sweeps it away
+local GRACE = 60000000 -- how long an outlived record may lie before endings sweep it away
 
 local tasks = {} -- id → task, false where the store has none
 local changed, is_changed = {}, {}
 local events = {}
 local bodies, bodies_gone = {}, {}
-local uniques, uniques_set = {}, {}
+local uniques, uniques_set = {}, {} -- key → holder's id; key → milliseconds, 0 to release, -1 to hold until released
 local indexed = {}
 local ready, delayed = {}, {} -- queue → score, member, …
 local leases, leases_gone = {}, {}
@@ -22,8 +20,9 @@ local function append(lists, name, a, b)
     list = {}
     lists[name] = list
   end
-  list[#list + 1] = a
-  list[#list + 1] = b
+  local length = #list
+  list[length + 1] = a
+  list[length + 2] = b
 end
 
 local function read(ids)
@@ -36,9 +35,7 @@ local function read(ids)
   end
   for i, packed in ipairs(fetch('t:', wanted)) do
     if packed then
-      local task = cmsgpack.unpack(packed)
-      task.id = wanted[i]
-      tasks[wanted[i]] = task
+      tasks[wanted[i]] = thaw(packed)
     end
   end
 end
@@ -46,35 +43,34 @@ end
 -- The task, if the lease on it is still good.
 local function held(id, fence)
   local task = tasks[id]
-  return task and task.held and task.fence == fence and task
+  return task and task[HELD] and task[FENCE] == fence and task
 end
 
 local function touch(task)
-  if not is_changed[task.id] then
-    is_changed[task.id] = true
+  if not is_changed[task] then
+    is_changed[task] = true
     changed[#changed + 1] = task
   end
 end
 
 local function tell(kind, task, at, data)
   events[#events + 1] = {
-    kind, at, task.id, task.name, task.queue, task.attempt or 0, task.worker or false,
-    task.enqueued, task.started or false, data or false,
+    kind, at, task[ID], task[NAME], task[QUEUE], task[ATTEMPT], task[WORKER], task[ENQUEUED], task[STARTED], data or false,
   }
 end
 
--- A member that sorts by age where scores are equal, and from which a ready score can be made again.
-local function place(task)
-  return string.format('%015d%d', task.seq, task.prio) .. task.id
+-- A delayed member sorts by age where due times are equal, and a ready score can be made of it.
+local function enter(task, due)
+  task[DUE] = due
+  if due <= NOW then
+    append(ready, task[QUEUE], (9 - task[PRIORITY]) * RANK + task[SEQ], task[ID])
+  else
+    append(delayed, task[QUEUE], due, string.format('%015d%d', task[SEQ], task[PRIORITY]) .. task[ID])
+  end
 end
 
-local function enter(task, due)
-  task.due = due
-  if due <= NOW then
-    append(ready, task.queue, (9 - task.prio) * RANK + task.seq, task.id)
-  else
-    append(delayed, task.queue, due, place(task))
-  end
+local function delayed_id(member)
+  return member:sub(17)
 end
 
 -- Due tasks become ready, at most `limit` a queue, so that a million of them cannot stall the server.
@@ -86,7 +82,7 @@ local function promote(queues, limit)
       local scores = {}
       for _, member in ipairs(members) do
         scores[#scores + 1] = (9 - tonumber(member:sub(16, 16))) * RANK + tonumber(member:sub(1, 15))
-        scores[#scores + 1] = member:sub(17)
+        scores[#scores + 1] = delayed_id(member)
       end
       spread(scores, 'ZADD', PREFIX .. 'ready:' .. queue)
       redis.call('ZREMRANGEBYRANK', from, 0, #members - 1)
@@ -94,40 +90,45 @@ local function promote(queues, limit)
   end
 end
 
-local function lease(task, fence, seconds)
+local function lease(task, fence, length)
   touch(task)
-  task.fence, task.held = fence, true
-  leases[#leases + 1] = NOW + seconds
-  leases[#leases + 1] = place(task)
-  running[task.queue] = (running[task.queue] or 0) + 1
+  task[FENCE], task[HELD] = fence, true
+  leases[#leases + 1] = NOW + length
+  leases[#leases + 1] = task[ID]
+  running[task[QUEUE]] = (running[task[QUEUE]] or 0) + 1
 end
 
 local function unlease(task)
-  if task.held then
-    task.held = nil
-    leases_gone[#leases_gone + 1] = place(task)
-    running[task.queue] = (running[task.queue] or 0) - 1
+  if task[HELD] then
+    task[HELD] = false
+    leases_gone[#leases_gone + 1] = task[ID]
+    running[task[QUEUE]] = (running[task[QUEUE]] or 0) - 1
   end
 end
 
 local function start(task, worker, at)
   touch(task)
-  task.state, task.worker, task.started, task.updated = 'running', worker, at, at
+  task[STATE], task[WORKER], task[STARTED], task[UPDATED] = 'running', worker, at, at
   tell('started', task, at)
+end
+
+local function note(task, key, value)
+  task[META] = task[META] or {}
+  task[META][key] = value
 end
 
 local function wait_again(task, due)
   touch(task)
   unlease(task)
-  task.worker, task.started = nil, nil
-  task.state, task.updated = (task.attempt or 0) == 0 and 'queued' or 'retried', NOW
+  task[WORKER], task[STARTED] = false, false
+  task[STATE], task[UPDATED] = task[ATTEMPT] == 0 and 'queued' or 'retried', NOW
   enter(task, due)
 end
 
 -- Nothing will run this task again: keep its record only.
 local function retire(task)
-  bodies_gone[#bodies_gone + 1] = PREFIX .. 'b:' .. task.id
-  task.due, task.expires, task.visible, task.deaths, task.letter = nil, nil, nil, nil, nil
+  bodies_gone[#bodies_gone + 1] = PREFIX .. 'b:' .. task[ID]
+  task[DUE], task[EXPIRES], task[VISIBLE], task[DEATHS], task[LETTER] = false, false, false, 0, false
 end
 
 local function holder(key)
@@ -140,90 +141,104 @@ end
 local function finish(task, state, failure)
   touch(task)
   unlease(task)
-  task.state, task.error, task.finished, task.updated = state, failure, NOW, NOW
+  task[STATE], task[ERROR], task[FINISHED], task[UPDATED] = state, failure, NOW, NOW
   if state ~= 'failed' then
     retire(task)
   end
-  if task.unique then
-    if holder(task.unique) == task.id then
-      uniques[task.unique] = false
-      uniques_set[task.unique] = 0
+  local key = task[UNIQUE]
+  if key then
+    if holder(key) == task[ID] then
+      uniques[key], uniques_set[key] = false, 0
     end
-    task.unique = nil
+    task[UNIQUE] = false
   end
 end
 
 local function bury(task, reason, failure, meta, data)
   finish(task, 'failed', failure)
-  task.letter = { seq = number('dead'), reason = reason, meta = meta }
-  buried[#buried + 1] = task.letter.seq
-  buried[#buried + 1] = task.id
-  dead[task.queue] = (dead[task.queue] or 0) + 1
+  local seq = number('dead')
+  task[LETTER] = { seq, reason, meta }
+  buried[#buried + 1] = seq
+  buried[#buried + 1] = task[ID]
+  dead[task[QUEUE]] = (dead[task[QUEUE]] or 0) + 1
   tell('failed', task, NOW, data)
   tell('dead-lettered', task, NOW, data)
 end
 
 local function unbury(task)
   touch(task)
-  task.letter = nil
-  unburied[#unburied + 1] = task.id
-  dead[task.queue] = (dead[task.queue] or 0) - 1
+  task[LETTER] = false
+  unburied[#unburied + 1] = task[ID]
+  dead[task[QUEUE]] = (dead[task[QUEUE]] or 0) - 1
 end
 
--- Take in one push; its id must have been read. Returns true, false for a known id, or the id that holds its key.
-local function push(pushed)
-  if tasks[pushed.id] then
-    return false
+-- Take in the push that is packed at this offset; its id must have been read. Returns what became of it (true, false for a
+-- known id, or the id that holds its key), and where the next one begins.
+local function push(packed, offset)
+  local behind, id, name, queue, priority, body, meta, visible, delay, due, lifetime, expires, key, hold =
+    cmsgpack.unpack_limit(packed, 13, offset + 1)
+  if tasks[id] then
+    return false, behind
   end
-  local task, key = pushed, pushed.unique
   if key then
     local first = holder(key)
     if first then
-      return first
+      return first, behind
     end
-    if not pushed.hold or pushed.hold > 0 then
-      uniques[key] = task.id
-      uniques_set[key] = pushed.hold and math.ceil(pushed.hold / 1000) or -1
-    end
-    if pushed.hold then
-      task.unique, task.hold = nil, nil
+    if not hold or hold > 0 then
+      uniques[key], uniques_set[key] = id, hold and math.ceil(hold / 1000) or -1
     end
   end
-  bodies[#bodies + 1] = PREFIX .. 'b:' .. task.id
-  bodies[#bodies + 1] = task.body
-  local due = task.delay and NOW + task.delay or task.due or NOW
-  if task.lifetime then
-    task.expires = NOW + task.lifetime
-  end
-  task.body, task.delay, task.lifetime = nil, nil, nil
-  task.seq, task.state, task.enqueued, task.updated = number('seq'), 'queued', NOW, NOW
-  indexed[#indexed + 1] = task.seq
-  indexed[#indexed + 1] = task.id
-  tasks[task.id] = task
+  local task = {
+    1, id, name, queue, priority, number('seq'), 'queued', 0, 0, NOW, NOW,
+    false, false, meta, false, false, false, false,
+    visible, false, lifetime and NOW + lifetime or expires, 0, false, not hold and key, false,
+  }
+  tasks[id] = task
+  bodies[#bodies + 1] = PREFIX .. 'b:' .. id
+  bodies[#bodies + 1] = body
+  indexed[#indexed + 1] = task[SEQ]
+  indexed[#indexed + 1] = id
   touch(task)
   tell('enqueued', task, NOW)
-  enter(task, due)
-  return true
+  enter(task, delay and NOW + delay or due or NOW)
+  return true, behind
 end
 
--- Drop records that ended before the horizon. An entry may be stale: its id pushed anew, or replayed, since.
-local function forget(horizon, limit)
-  local ids = redis.call('ZRANGEBYSCORE', PREFIX .. 'ended', '-inf', horizon, 'LIMIT', 0, limit)
-  if #ids == 0 then
-    return 0
-  end
+-- Drop those of the records that ended before the horizon. Ids pushed anew or replayed since are none of them.
+local function drop_records(ids, horizon)
   local gone, keys = {}, {}
   for i, packed in ipairs(fetch('t:', ids)) do
-    local task = packed and cmsgpack.unpack(packed)
-    if not task or TERMINAL[task.state] and not task.letter and (task.finished or 0) <= horizon then
+    local task = packed and thaw(packed)
+    if not task or TERMINAL[task[STATE]] and not task[LETTER] and (task[FINISHED] or 0) <= horizon then
       gone[#gone + 1] = ids[i]
       keys[#keys + 1] = PREFIX .. 't:' .. ids[i]
     end
   end
   spread(keys, 'DEL')
   spread(gone, 'ZREM', PREFIX .. 'index')
-  spread(ids, 'ZREM', PREFIX .. 'ended')
   return #gone
+end
+
+-- Drop outlived records until `limit` is reached: first what ended here, in the order of time and whole batches of it, then
+-- what is to go out of turn.
+local function forget(horizon, limit)
+  local list, late, dropped = PREFIX .. 'ended', PREFIX .. 'late', 0
+  while dropped < limit do
+    local entry = redis.call('LINDEX', list, 0)
+    local ids = entry and cmsgpack.unpack(entry)
+    if not ids or table.remove(ids, 1) > horizon then
+      break
+    end
+    dropped = dropped + drop_records(ids, horizon)
+    redis.call('LPOP', list)
+  end
+  if dropped < limit then
+    local ids = redis.call('ZRANGEBYSCORE', late, '-inf', horizon, 'LIMIT', 0, limit - dropped)
+    dropped = dropped + drop_records(ids, horizon)
+    spread(ids, 'ZREM', late)
+  end
+  return dropped
 end
 
 -- Endings pay for the sweeping, so that the past stays bounded though nobody calls prune.
@@ -232,28 +247,35 @@ local function sweep(count)
 end
 
 local function write_tasks()
-  local lasting, ended, ids = {}, {}, {}
-  for _, task in ipairs(changed) do
-    local id = task.id
-    task.id = nil
+  local lasting, ended, now, late = {}, {}, { NOW }, {}
+  for i = 1, #changed do
+    local task = changed[i]
+    local id = task[ID]
     local key, packed = PREFIX .. 't:' .. id, cmsgpack.pack(task)
-    task.id = id
-    if TERMINAL[task.state] then
-      ids[#ids + 1] = id
-    end
-    if TERMINAL[task.state] and not task.letter then
-      redis.call('SET', key, packed, 'PX', RETENTION.results)
-      ended[#ended + 1] = task.finished or 0
+    local is_terminal = TERMINAL[task[STATE]]
+    if is_terminal then
       ended[#ended + 1] = id
-    else
+    end
+    if not is_terminal or task[LETTER] then
       lasting[#lasting + 1] = key
       lasting[#lasting + 1] = packed
+    else
+      redis.call('SET', key, packed, 'PX', RETENTION.results)
+      if task[FINISHED] == NOW then
+        now[#now + 1] = id
+      else
+        late[#late + 1] = task[FINISHED] or 0
+        late[#late + 1] = id
+      end
     end
   end
   spread(lasting, 'MSET')
-  spread(ended, 'ZADD', PREFIX .. 'ended')
-  if #ids > 0 then
-    redis.call('PUBLISH', PREFIX .. 'ended', cmsgpack.pack(ids))
+  spread(late, 'ZADD', PREFIX .. 'late')
+  if #now > 1 then
+    redis.call('RPUSH', PREFIX .. 'ended', cmsgpack.pack(now))
+  end
+  if #ended > 0 then
+    redis.call('PUBLISH', PREFIX .. 'ended', cmsgpack.pack(ended))
   end
 end
 
