@@ -97,7 +97,7 @@ def test_an_unknown_task_exits_1_at_once(stem: Shell, words: tuple[str, ...]) ->
 
 def test_unknown_dead_letters_exit_1(stem: Shell) -> None:
     assert "no dead letter x" in stem.refusal("dlq", "show", "x", code=1)
-    assert stem.run("dlq", "replay", "x").returncode == 1
+    assert stem.run("dlq", "replay", "x", "--limit", "5").returncode == 1
     assert stem.run("dlq", "purge", "x", "--yes").returncode == 1
 
 

@@ -1,33 +1,19 @@
 """`stem dlq`: the tasks that were given up: why, and how to try them again."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli import consent, paging, show, times
+from stem.cli import choosing, consent, paging, show, times
 from stem.cli.session import Session, in_session
-from stem.core.errors import DeadLetterNotFound, UsageError
+from stem.core.errors import DeadLetterNotFound
 
 if TYPE_CHECKING:
     from stem.contracts.store import Store
     from stem.core.delivery import DeadFilter, DeadLetter
 
 _STEP = 1000  # letters a call, so that no call to the store runs long
-
-
-def matching(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that choose dead letters by what they are."""
-    options = (
-        click.option("--queue", help="Only those of this queue."),
-        click.option("--name", help="Only those of this task name."),
-        click.option("--reason", help="Only those given up for this reason."),
-        click.option("--since", type=times.DURATION_OR_MOMENT, help="Only those dead since: 1h, or an ISO moment."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
 
 
 @click.group()
@@ -40,7 +26,7 @@ def dlq() -> None:
 
 
 @dlq.command("list")
-@matching
+@choosing.options
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), metavar="N", default=50, show_default=True, help="At most so many."
 )
@@ -105,7 +91,7 @@ def show_letter(session: Session, id: str) -> None:
 
 @dlq.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@matching
+@choosing.options
 @click.option("--all", "every", is_flag=True, help="All there are.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, newest first.")
 @click.option("--delay", type=times.DURATION, default=0.0, help="Let them wait first: 10s, 5m.")
@@ -119,9 +105,9 @@ def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **c
     \b
     Example: stem dlq replay --queue default --since 1h --dry-run
     """
-    _check_choice(chosen)
+    choosing.check(chosen)
     with session.store() as store:
-        where = _filter(store, chosen)
+        where = choosing.filter_of(store, chosen)
         if dry_run:
             ids = store.deadletters.replay(where, limit=limit or _dead(store), dry_run=True)
         else:
@@ -136,7 +122,7 @@ def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **c
 
 @dlq.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@matching
+@choosing.options
 @click.option("--all", "every", is_flag=True, help="All there are.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, newest first.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -149,46 +135,19 @@ def purge(session: Session, limit: int | None, yes: bool, **chosen: Any) -> None
     \b
     Example: stem dlq purge --reason retries-exhausted --since 7d --yes
     """
-    _check_choice(chosen)
+    choosing.check(chosen)
     if not consent.is_given("Drop these dead letters for good?", yes=yes):
         click.echo("Nothing was dropped.", err=True)
         return
     with session.store() as store:
-        count = _purge(store, _filter(store, chosen), limit)
+        count = _purge(store, choosing.filter_of(store, chosen), limit)
     if session.as_json:
         show.json({"purged": count})
     else:
         click.echo(f"Dropped {count}.")
     absent = len(set(chosen["ids"])) - count
-    if absent > 0 and limit is None:
+    if absent > 0 and (limit is None or count < limit):
         raise DeadLetterNotFound(f"{absent} of these ids were not among the dead letters; see 'stem dlq list'.")
-
-
-def _check_choice(chosen: dict[str, Any]) -> None:
-    """One way of choosing at a time, and everything is a choice that must be said."""
-    from stem.core.envelope import check_id
-
-    by_filter = any(chosen[name] is not None for name in ("queue", "name", "reason", "since"))
-    if bool(chosen["ids"]) + by_filter + chosen["every"] != 1:
-        raise UsageError("Say which dead letters: ids, or filters such as --queue and --since, or --all.")
-    for id in chosen["ids"]:
-        check_id(id)
-
-
-def _filter(store: "Store", chosen: dict[str, Any]) -> "DeadFilter":
-    """A filter leaves alone what dies from now on, or a task that dies at once could be replayed without end."""
-    from stem.core.delivery import DeadFilter
-    from stem.core.record import moment
-
-    now = store.upkeep.now()
-    return DeadFilter(
-        ids=chosen["ids"] or None,
-        queue=chosen["queue"],
-        name=chosen["name"],
-        reason=chosen["reason"],
-        since=times.since(chosen["since"], now),
-        until=None if chosen["ids"] else moment(now),
-    )
 
 
 def _replay(store: "Store", where: "DeadFilter", limit: int | None, delay_seconds: float) -> list[str]:
@@ -221,7 +180,7 @@ def _dead(store: "Store") -> int:
 
 def _check_all_were_there(asked: tuple[str, ...], replayed: list[str], limit: int | None) -> None:
     missing = sorted(set(asked) - set(replayed))
-    if missing and limit is None:
+    if missing and (limit is None or len(replayed) < limit):
         raise DeadLetterNotFound(
             f"There is no dead letter {', '.join(missing)} here, or no more; see 'stem dlq list' for those there are."
         )
