@@ -83,15 +83,16 @@ class Listener:
     def __init__(self, ear: socket.socket | None) -> None:
         self._ear = ear
 
-    def sleep(self, seconds: float, topics: frozenset[str]) -> None:
-        """Until rung for one of the topics, or the time is up."""
+    def sleep(self, seconds: float, topics: frozenset[str]) -> bool:
+        """Until rung for one of the topics, or the time is up; True for the former."""
         if self._ear is None:
-            time.sleep(min(seconds, 0.02))
-            return
+            time.sleep(seconds)
+            return False
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             if self._heard(self._ear, left, topics):
-                return
+                return True
+        return False
 
     def _heard(self, ear: socket.socket, seconds: float, topics: frozenset[str]) -> bool:
         rings = 0

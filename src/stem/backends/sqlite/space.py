@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stem.backends.sqlite.bell import Bell
+from stem.backends.sqlite.bell import Bell, Listener
 from stem.backends.sqlite.file import File
 from stem.backends.sqlite.statements import SQL
 from stem.core.config import Retention
@@ -16,8 +16,8 @@ from stem.runtime.clock import Clock
 _NUMBER_BITS = 40
 
 _POLL_SECONDS = 0.05
+_LOOK_SECONDS = 1.0
 _NEVER_SECONDS = 3600.0
-_POLL_SHARE = 100  # a look may take one part in this many of the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +60,46 @@ class Space:
         topics: set[str],
         until_due: Callable[[], float] = lambda: _NEVER_SECONDS,
     ) -> bool:
-        """Wait for a condition that some change makes true: rung for at once, else seen at the next look."""
+        """Wait for a condition that some change makes true: rung for at once, else seen in the file soon after.
+
+        The file is watched too because a push in a caller's own transaction rings no bell.
+        """
         end = time.monotonic() + timeout_seconds
         if is_true():
             return True
         if timeout_seconds <= 0:
             return False
         heard = frozenset(self._topic(topic) for topic in topics)
-        with self.bell.listening() as listener:
-            try:
+        try:
+            with self.bell.listening() as listener, self.file.bare() as watcher:
                 while not self.file.is_closed:
-                    began = time.monotonic()
+                    version = _data_version(watcher)
                     if is_true():
                         return True
-                    wake_in = until_due()
-                    now = time.monotonic()
-                    if now >= end:
-                        break
-                    pause = max(_POLL_SECONDS, (now - began) * _POLL_SHARE)
-                    listener.sleep(min(pause, max(0.0, wake_in), end - now), heard)
-            except StoreUnavailable:
-                if not self.file.is_closed:
-                    raise
-            return False
+                    look_at = time.monotonic() + min(_LOOK_SECONDS, max(0.0, until_due()))
+                    if not self._doze(listener, heard, watcher, version, min(look_at, end)):
+                        return False
+                    if time.monotonic() >= end:
+                        return is_true()
+        except StoreUnavailable:
+            if not self.file.is_closed:
+                raise
+        return False
+
+    def _doze(
+        self, listener: Listener, heard: frozenset[str], watcher: sqlite3.Connection, version: int, end: float
+    ) -> bool:
+        """Until rung for, or the file has changed, or it is time to look; False if the store is closed."""
+        while (left := end - time.monotonic()) > 0 and not self.file.is_closed:
+            if listener.sleep(min(_POLL_SECONDS, left), heard) or _data_version(watcher) != version:
+                break
+        return not self.file.is_closed
 
     def _topic(self, topic: str) -> str:
         return f"{self.ns}:{topic}"
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    """Changes with every commit of another connection, and costs next to nothing."""
+    (version,) = connection.execute("PRAGMA data_version").fetchone()
+    return int(version)
