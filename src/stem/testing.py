@@ -60,7 +60,7 @@ def eager(app: Stem) -> Iterator[World]:
     """Within it, enqueue runs the task at once; the app's own store is untouched, and is back afterwards.
 
     A task that fails is retried when the clock is moved past its delay (without jitter). Waiting for a task that has not
-    ended raises WaitTimeout at once, for nothing would move meanwhile.
+    ended raises WaitTimeout at once, for nothing would move meanwhile. A `connection=` is left out of account.
     """
     world = World(app)
     store = memory.connect(f"memory://eager-{uuid4().hex}", app.settings, clock=world.clock)

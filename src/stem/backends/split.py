@@ -14,6 +14,7 @@ The order of writes, and why:
 
 import time
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -24,9 +25,11 @@ from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import StoreRefused, StoreUnavailable
 from stem.core.lifecycle import State
-from stem.core.outcome import Cancelled, Dead, Done
+from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
 from stem.core.record import Page, TaskError, TaskFilter, TaskRecord, moment
 from stem.core.settle import MAX_DEATHS
+
+T = TypeVar("T", Ending, Report)
 
 SETTLING_SECONDS = 30.0  # how long a lease is kept at least while its ending is written to both
 LOOK_SECONDS = 1.0  # how often a wait looks for an ending that only the results store has
@@ -75,12 +78,13 @@ class SplitBroker(Broker):
 
     def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
         refused = self._broker.start(leases, worker=worker)
-        self._copy(lease.id for lease in leases if lease not in refused)
+        lost = set(refused)
+        self._copy(lease.id for lease in leases if lease not in lost)
         return refused
 
     def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
         refused = self._broker.report(reports, worker=worker)
-        self._copy(report.lease.id for report in reports if report.lease not in refused)
+        self._copy(report.lease.id for report in _without(reports, refused))
         return refused
 
     def renew(self, leases: Sequence[Lease], *, lease_seconds: float) -> list[Lease]:
@@ -90,11 +94,11 @@ class SplitBroker(Broker):
         final = [ending for ending in endings if isinstance(ending.settlement, Done | Dead | Cancelled)]
         if final:
             self._copies.save(self._final_records(final, worker))
-        refused = set(self._broker.settle(endings, worker=worker))
-        settled = [ending for ending in endings if ending.lease not in refused]
-        self._copy(ending.lease.id for ending in settled if ending not in final)
+        refused = self._broker.settle(endings, worker=worker)
+        settled = _without(endings, refused)
+        self._copy(ending.lease.id for ending in settled if isinstance(ending.settlement, Retry | Requeue))
         self._copy(push.envelope.id for ending in settled for push in ending.follow_ups)
-        return [ending.lease for ending in endings if ending.lease in refused]
+        return refused
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
         reclaimed = self._broker.reclaim(limit=limit, max_deaths=max_deaths)
@@ -121,15 +125,11 @@ class SplitBroker(Broker):
             return
 
     def _final_records(self, endings: Sequence[Ending], worker: str) -> list[TaskRecord]:
-        leases = [ending.lease for ending in endings]
-        lost = set(self._broker.renew(leases, lease_seconds=SETTLING_SECONDS))
-        records = self._store.results.get([lease.id for lease in leases])
+        lost = self._broker.renew([ending.lease for ending in endings], lease_seconds=SETTLING_SECONDS)
+        held = _without(endings, lost)
+        records = self._store.results.get([ending.lease.id for ending in held])
         now = self._store.upkeep.now()
-        return [
-            _final(records[ending.lease.id], ending, worker, now)
-            for ending in endings
-            if ending.lease not in lost and ending.lease.id in records
-        ]
+        return [_final(records[ending.lease.id], ending, worker, now) for ending in held if ending.lease.id in records]
 
 
 class SplitResults(Results):
@@ -203,6 +203,11 @@ class SplitUpkeep(Upkeep):
             self._results.close()
 
 
+def _without(told: Sequence[T], refused: Sequence[Lease]) -> list[T]:
+    lost = set(refused)
+    return [one for one in told if one.lease not in lost]
+
+
 def _is_newer(original: TaskRecord, copy: TaskRecord) -> bool:
     """Whether to believe the broker's record. An ended copy gives way to a later lease, or to a replay of the task."""
     if not copy.is_terminal or original.fence > copy.fence:
@@ -224,6 +229,8 @@ def _final(record: TaskRecord, ending: Ending, worker: str, now: float) -> TaskR
             state, error = State.FAILED, reason
         case Cancelled(reason):
             state, error = State.CANCELLED, TaskError("Cancelled", reason)
+        case Retry() | Requeue():
+            raise TypeError(f"{ending.settlement} is no ending.")
     return msgspec.structs.replace(
         record,
         state=state,

@@ -44,7 +44,10 @@ def admit(app: Stem, delivery: Delivery) -> Admitted | Rejected:
             signing.verify(envelope, app.link.keyring, stored_as=delivery.lease.id)
         task = app.tasks.get(envelope.name)
         if task is None:
-            raise UnknownTask(app.unknown(envelope.name))
+            raise UnknownTask(
+                f"No task named {envelope.name!r} is registered with this app; "
+                "let the worker import the module that defines it, then replay the dead letter."
+            )
         signature = task.definition.signature
         arguments = signature.decode(envelope.args) if signature is not None else envelope.arguments()
     except (EnvelopeUnreadable, SignatureInvalid, UnknownTask, InvalidArguments) as error:

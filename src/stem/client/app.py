@@ -1,5 +1,6 @@
 """The app: where settings, store, keys and tasks come together."""
 
+import inspect
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType, TracebackType
@@ -122,19 +123,20 @@ class Stem:
         name, known = definition.name, self._tasks.get(definition.name)
         if known is not None and not same_function(known.definition.function, function):
             raise InvalidTask(f"Two functions want to be task {name}; give one of them a name: @app.task(name=…).")
-        task = self._tasks[name] = Task[..., Any](self.link, definition)
+        kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
+        task: Task[..., Any] = kind(self.link, definition)
+        self._tasks[name] = task
         return task
 
     def _sender(self, name: str, check: bool) -> Sender[..., Any]:
         if name in self._tasks:
             return self._tasks[name]
         if check:
-            raise UnknownTask(self.unknown(name))
+            raise UnknownTask(self._unknown(name))
         definition = elsewhere(name, self.defaults)
         return Sender(self.link, definition, definition.plan, {})
 
-    def unknown(self, name: str) -> str:
-        """The sentence for a name that no task has."""
+    def _unknown(self, name: str) -> str:
         from difflib import get_close_matches
 
         near = get_close_matches(str(name), self._tasks, n=1)

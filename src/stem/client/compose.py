@@ -12,6 +12,7 @@ from stem.client.options import Plan
 from stem.client.signature import Signature, encode_plain
 from stem.client.signing import sign
 from stem.core.envelope import VERSION, Envelope, Push, Unique
+from stem.core.errors import InvalidArguments
 from stem.core.ids import content_key, uuid7
 from stem.core.record import moment
 
@@ -63,5 +64,9 @@ def _unique(name: str, plan: Plan, arguments: Mapping[str, Any]) -> Unique | Non
     """The key covers name, queue and arguments, never headers: a trace must not make a duplicate look new."""
     if plan.unique == "":
         return None
-    key = content_key([name, plan.queue, arguments])
+    try:
+        content = msgspec.to_builtins(dict(arguments), str_keys=True, order="deterministic")
+    except TypeError as error:
+        raise InvalidArguments("A unique call holds a set that has no order to compare it by; pass a list.") from error
+    key = content_key([name, plan.queue, content])
     return Unique(key, None if plan.unique == "until_done" else plan.unique)

@@ -47,9 +47,11 @@ class TaskHandle(Generic[R]):
         ends_at = time.monotonic() + self._patience(timeout)
         while not (record := self.status()).is_terminal:
             left = ends_at - time.monotonic()
-            if left <= 0:
+            if not left > 0:
                 raise self._too_late(record, timeout)
-            self._link.store.results.wait([self.id], timeout_seconds=min(left, RECHECK_SECONDS))
+            ended = self._link.store.results.wait([self.id], timeout_seconds=min(left, RECHECK_SECONDS))
+            if self.id in ended:
+                return ended[self.id]
         return record
 
     async def astatus(self) -> TaskRecord:
@@ -72,7 +74,7 @@ class TaskHandle(Generic[R]):
                 record = await self.astatus()
                 if record.is_terminal:
                     return record
-                if patience <= 0:
+                if not patience > 0:
                     raise self._too_late(record, timeout)
                 return await self._link.watcher.ended(self.id)
         except TimeoutError as error:

@@ -1,6 +1,7 @@
 """Run an admitted call and say what it came to."""
 
 from collections.abc import Callable, Coroutine
+from inspect import unwrap
 from typing import Any
 
 from stem.client.admit import Admitted
@@ -81,8 +82,8 @@ def _message(error: BaseException) -> str:
 def _stack(error: BaseException, function: Callable[..., Any]) -> str:
     from traceback import format_exception
 
-    begin = error.__traceback__
-    while begin is not None and begin.tb_frame.f_code is not function.__code__:
+    begin, code = error.__traceback__, getattr(unwrap(function), "__code__", None)
+    while begin is not None and begin.tb_frame.f_code is not code:
         begin = begin.tb_next
     try:
         return "".join(format_exception(type(error), error, begin or error.__traceback__))

@@ -47,6 +47,8 @@ class Link:
 
     def push(self, pushes: Sequence[Push], connection: object | None = None) -> list[Receipt]:
         store = self.store
+        if self._after_push is not None:
+            connection = None  # eager: the store is this process's memory, whatever the app's own can do
         if connection is not None and not store.capabilities.joins_transactions:
             raise UsageError(
                 f"The store {masked(store.url)} cannot join a transaction; enqueue without connection= after the commit, "
@@ -56,6 +58,13 @@ class Link:
         if self._after_push is not None:
             self._after_push()
         return receipts
+
+    async def apush(self, pushes: Sequence[Push], connection: object | None = None) -> list[Receipt]:
+        if connection is not None:
+            return self.push(pushes, connection)  # the caller's connection belongs to the caller's thread
+        import asyncio
+
+        return await asyncio.to_thread(self.push, pushes)
 
     def close(self) -> None:
         with self._lock:

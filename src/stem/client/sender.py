@@ -100,12 +100,10 @@ class Sender(Generic[P, R]):
         chunk: int = 1000,
         on_chunk: Callable[[Bulk], object] | None = None,
     ) -> Bulk:
-        import asyncio
-
         load = _Load(self, chunk, on_chunk)
 
         async def store() -> None:
-            load.stored(await asyncio.to_thread(self._link.push, load.pushes, self._plan.connection))
+            load.stored(await self._link.apush(load.pushes, self._plan.connection))
 
         if isinstance(items, AsyncIterable):
             async for item in items:
@@ -140,10 +138,7 @@ class Sender(Generic[P, R]):
         return self._handle(self._link.push([self._push(arguments)], self._plan.connection)[0])
 
     async def _asend(self, arguments: Mapping[str, Any]) -> TaskHandle[R]:
-        import asyncio
-
-        push = self._push(arguments)
-        return self._handle((await asyncio.to_thread(self._link.push, [push], self._plan.connection))[0])
+        return self._handle((await self._link.apush([self._push(arguments)], self._plan.connection))[0])
 
     def _push(self, arguments: Mapping[str, Any]) -> Push:
         if self._draft is None:
@@ -183,6 +178,10 @@ class _Load:
     def __init__(self, sender: Sender[P, R], chunk: int, on_chunk: Callable[[Bulk], object] | None) -> None:
         if isinstance(chunk, bool) or not isinstance(chunk, int) or not 1 <= chunk <= MAX_CHUNK:
             raise InvalidTask(f"chunk {chunk!r} is not a whole number from 1 to {MAX_CHUNK:,}.")
+        if sender._plan.id is not None:
+            raise InvalidTask(
+                "One id cannot be that of many calls; give each item its own: task.options(id=…).item(…)."
+            )
         self.pushes: list[Push] = []
         self.bulk = Bulk()
         self._push_item: Callable[[Any], Push] = sender._push_item

@@ -1,7 +1,6 @@
 """A function that can also be enqueued."""
 
 import functools
-import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
@@ -33,7 +32,7 @@ class Task(Sender[P, R]):
 
     @property
     def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.definition.function)
+        return isinstance(self, AsyncTask)
 
 
 class AsyncTask(Task[P, R]):

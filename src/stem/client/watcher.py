@@ -6,7 +6,7 @@ from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
 from stem.contracts.results import Results
-from stem.core.errors import StemError, StoreUnavailable, TaskNotFound
+from stem.core.errors import StoreUnavailable, TaskNotFound
 from stem.core.record import TaskRecord
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Watcher:
                     recheck_at = time.monotonic() + RECHECK_SECONDS
                     self._refuse_unknown(task_ids)
                 self._answer(self._results.wait(task_ids, timeout_seconds=pause))
-            except StemError as error:
+            except Exception as error:  # noqa: BLE001 - whoever waits must hear of it; this thread has nobody to tell
                 self._answer(dict.fromkeys(task_ids, error))
 
     def _awaited(self) -> list[str] | None:
@@ -87,7 +87,7 @@ class Watcher:
             {task_id: TaskNotFound(f"Task {task_id} is no longer known; its result expired.") for task_id in gone}
         )
 
-    def _answer(self, answers: Mapping[str, TaskRecord | StemError]) -> None:
+    def _answer(self, answers: Mapping[str, TaskRecord | Exception]) -> None:
         with self._changed:
             answered = [(wait, answers[task_id]) for task_id in answers for wait in self._waits.pop(task_id, ())]
         for wait, answer in answered:
@@ -107,14 +107,14 @@ class _Wait:
         self.loop = loop
         self.future = future
 
-    def answer(self, answer: TaskRecord | StemError) -> None:
+    def answer(self, answer: TaskRecord | Exception) -> None:
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self._set, answer)
 
-    def _set(self, answer: TaskRecord | StemError) -> None:
+    def _set(self, answer: TaskRecord | Exception) -> None:
         if self.future.done():
             return
-        if isinstance(answer, StemError):
+        if isinstance(answer, Exception):
             self.future.set_exception(answer)
         else:
             self.future.set_result(answer)

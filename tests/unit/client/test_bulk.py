@@ -102,3 +102,9 @@ def test_async_streams_are_taken_too(app: Stem, square: Any) -> None:
 
     assert asyncio.run(send()) == (Bulk(25, 0), Bulk(1, 0))
     assert ready(app) == 26
+
+
+def test_one_id_cannot_be_that_of_many_calls(app: Stem, square: Any) -> None:
+    with pytest.raises(InvalidTask, match="give each item its own"):
+        square.options(id="one").enqueue_many([{"number": 1}, {"number": 2}])
+    assert ready(app) == 0

@@ -59,6 +59,7 @@ REFUSED: list[dict[str, Any]] = [
     {"meta": {"a": "\x00"}},
     {"meta": {"a": "x" * 70_000}},
     {"meta": {1: 2}},
+    {"meta": {"a": float("nan")}},
     {"meta": []},
     {"max_retries": -1},
     {"max_retries": "3"},

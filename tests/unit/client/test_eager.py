@@ -119,3 +119,9 @@ def test_run_pending_takes_only_what_it_is_told_to(app: Stem) -> None:
     assert run_pending(app, queues=["a"], limit=1) == 1
     assert run_pending(app, queues=["b"]) == 1
     assert run_pending(app) == 1
+
+
+def test_code_that_joins_a_transaction_can_be_tested_without_one(app: Stem) -> None:
+    work = app.task(name="work")(lambda: 1)
+    with eager(app):
+        assert work.options(connection=object()).enqueue().get() == 1

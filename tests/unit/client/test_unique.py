@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stem import Stem
+from stem import InvalidArguments, Stem
 from stem.testing import eager, run_pending
 
 
@@ -33,6 +33,15 @@ def test_headers_and_meta_do_not_change_the_key(build: Any) -> None:
 def test_the_order_of_keys_and_of_sets_does_not_change_the_key(build: Any) -> None:
     first = build.enqueue({"a": 1, "b": 2}, tags={"x", "y", "z"})
     assert build.enqueue({"b": 2, "a": 1}, tags={"z", "y", "x"}).id == first.id
+
+
+def test_keys_that_are_no_strings_and_sets_without_order_are_answered(app: Stem, build: Any) -> None:
+    first = build.enqueue({1: "a", 2: "b"})
+    assert build.enqueue({2: "b", 1: "a"}).id == first.id
+    assert build.enqueue({"1": "a", "2": "b"}).id == first.id
+    with pytest.raises(InvalidArguments, match="pass a list"):
+        build.enqueue({1, "a"})
+    assert app.store.broker.depth()["default"].ready == 1
 
 
 def test_it_may_come_again_when_the_first_has_ended(app: Stem, build: Any) -> None:
