@@ -10,7 +10,7 @@ from stem.contracts.deadletters import DeadLetters
 from stem.core.delivery import DeadFilter, DeadLetter
 from stem.core.record import Page
 
-STRETCH = 1000  # letters looked at in one script call
+STRETCH = 1000  # letters looked at in one script call, at most
 
 
 class Query(msgspec.Struct, omit_defaults=True):
@@ -46,7 +46,7 @@ class RedisDeadLetters(DeadLetters):
             found += map(shapes.numbered_letter, parts[::2], parts[1::2])
             if not last or len(found) > limit:
                 break
-            query.before, query.limit = int(last), limit + 1 - len(found)
+            query.before, query.limit, query.stretch = int(last), limit + 1 - len(found), STRETCH
         more = len(found) > limit
         return Page([each for _, each in found[:limit]], str(found[limit - 1][0]) if more else None)
 
@@ -69,13 +69,13 @@ class RedisDeadLetters(DeadLetters):
             left -= len(ids)
             if last == "":
                 return
-            query.before = int(last)
+            query.before, query.stretch = int(last), STRETCH
 
 
 def _query(where: DeadFilter, limit: int) -> Query:
     return Query(
         limit=limit,
-        stretch=STRETCH,
+        stretch=min(STRETCH, limit),
         ids=None if where.ids is None else list(where.ids),
         queue=where.queue,
         name=where.name,

@@ -88,11 +88,7 @@ class Ears:
 
     def _keep(self, wire: Wire) -> bool:
         with self._lock:
-            if (
-                len(self._idle) < KEPT
-                and not self._link.is_closed
-                and wire.socket_timeout == self._link.timeout_seconds
-            ):
+            if len(self._idle) < KEPT and not self._link.is_closed:
                 self._idle.append(wire)
                 return True
         return False

@@ -11,7 +11,7 @@ from stem.contracts.results import Results
 from stem.core.errors import StoreUnavailable
 from stem.core.record import Page, TaskFilter, TaskRecord
 
-STRETCH = 1000  # records looked at in one script call
+STRETCH = 1000  # records looked at in one script call, at most
 AGAIN_SECONDS = 0.2  # between attempts to reach a server that is gone
 
 
@@ -56,7 +56,7 @@ class RedisResults(Results):
             found += [(task.seq, shapes.record(task)) for task in map(shapes.decode_task, tasks)]
             if not last or len(found) > limit:
                 break
-            query.before, query.limit = int(last), limit + 1 - len(found)
+            query.before, query.limit, query.stretch = int(last), limit + 1 - len(found), STRETCH
         more = len(found) > limit
         return Page([each for _, each in found[:limit]], str(found[limit - 1][0]) if more else None)
 
@@ -89,7 +89,7 @@ class RedisResults(Results):
 def _query(where: TaskFilter, limit: int) -> Query:
     return Query(
         limit=limit,
-        stretch=STRETCH,
+        stretch=min(STRETCH, limit),
         state=where.state,
         queue=where.queue,
         name=where.name,
