@@ -9,7 +9,8 @@ The order of writes, and why:
   lease runs out, and at worst it runs again. The other order could lose the ending for good: acknowledged, with no result.
   Endings whose lease is lost (as `renew` says) are not copied, and the copy carries the lease's fence, so a late holder
   cannot overwrite what a later one wrote.
-* Endings the broker makes by itself (expired, purged, given up) are copied when first read.
+* Endings the broker makes by itself (expired, purged) are copied when first read, or by and by when the store is pruned,
+  so that no copy waits for ever for a task that is gone.
 """
 
 import time
@@ -32,11 +33,13 @@ from stem.core.settle import MAX_DEATHS
 T = TypeVar("T", Ending, Report)
 
 SETTLING_SECONDS = 30.0  # how long a lease is kept at least while its ending is written to both
+SWEEP_COUNT = 1000
 LOOK_SECONDS = 1.0  # how often a wait looks for an ending that only the results store has
 
 
 def join(broker: Store, results: Store) -> Store:
     """One store: the broker's, with its records kept in and read from the other."""
+    records = SplitResults(broker.results, results.results)
     return Store(
         url=broker.url,
         namespace=broker.namespace,
@@ -48,13 +51,13 @@ def join(broker: Store, results: Store) -> Store:
         ),
         broker=SplitBroker(broker, results.results),
         deadletters=broker.deadletters,
-        results=SplitResults(broker.results, results.results),
+        results=records,
         events=broker.events,
         revokes=broker.revokes,
         locks=broker.locks,
         heartbeats=broker.heartbeats,
         mail=broker.mail,
-        upkeep=SplitUpkeep(broker.upkeep, results.upkeep),
+        upkeep=SplitUpkeep(broker.upkeep, results.upkeep, records),
     )
 
 
@@ -136,6 +139,7 @@ class SplitResults(Results):
     def __init__(self, originals: Results, copies: Results) -> None:
         self._originals = originals
         self._copies = copies
+        self._swept: dict[State, str | None] = {}  # where the last sweep ended
 
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
         return self._merged(task_ids, self._copies.get(task_ids))
@@ -160,26 +164,36 @@ class SplitResults(Results):
     def save(self, records: Sequence[TaskRecord]) -> None:
         self._copies.save(records)
 
+    def sweep(self) -> int:
+        """Bring the next few copies that have not ended up to date; returns how many have ended meanwhile."""
+        ended = 0
+        for state in (State.QUEUED, State.RETRIED, State.RUNNING):
+            page = self._copies.page(TaskFilter(state=state), limit=SWEEP_COUNT, cursor=self._swept.get(state))
+            self._swept[state] = page.cursor
+            fresh = self._merged([record.id for record in page.items], {record.id: record for record in page.items})
+            ended += sum(record.is_terminal for record in fresh.values())
+        return ended
+
     def _merged(self, task_ids: Sequence[str], copies: dict[str, TaskRecord]) -> dict[str, TaskRecord]:
         originals = self._originals.get(task_ids)
         merged, uncopied = {}, []
         for task_id in task_ids:
-            original, copy = originals.get(task_id), copies.get(task_id)
-            if original is not None and (copy is None or _is_newer(original, copy)):
-                merged[task_id] = original
-                if original.is_terminal:
-                    uncopied.append(original)
-            elif copy is not None:
-                merged[task_id] = copy
+            record = _believed(originals.get(task_id), copies.get(task_id))
+            if record is None:
+                continue
+            merged[task_id] = record
+            if record.is_terminal and record is not copies.get(task_id):
+                uncopied.append(record)
         if uncopied:
             self._copies.save(uncopied)
         return merged
 
 
 class SplitUpkeep(Upkeep):
-    def __init__(self, broker: Upkeep, results: Upkeep) -> None:
+    def __init__(self, broker: Upkeep, results: Upkeep, records: SplitResults) -> None:
         self._broker = broker
         self._results = results
+        self._records = records
 
     def now(self) -> float:
         return self._broker.now()
@@ -194,7 +208,7 @@ class SplitUpkeep(Upkeep):
         )
 
     def prune(self) -> int:
-        return self._broker.prune() + self._results.prune()
+        return self._broker.prune() + self._records.sweep() + self._results.prune()
 
     def close(self) -> None:
         try:
@@ -206,6 +220,16 @@ class SplitUpkeep(Upkeep):
 def _without(told: Sequence[T], refused: Sequence[Lease]) -> list[T]:
     lost = set(refused)
     return [one for one in told if one.lease not in lost]
+
+
+def _believed(original: TaskRecord | None, copy: TaskRecord | None) -> TaskRecord | None:
+    if original is not None and (copy is None or _is_newer(original, copy)):
+        return original
+    if copy is None or copy.is_terminal:
+        return copy
+    # The original was there before the copy: it has ended, and been pruned, without anyone looking.
+    error = TaskError("Cancelled", "The broker no longer knows the task.")
+    return msgspec.structs.replace(copy, state=State.CANCELLED, error=error, finished_at=copy.updated_at)
 
 
 def _is_newer(original: TaskRecord, copy: TaskRecord) -> bool:

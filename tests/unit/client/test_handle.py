@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from threading import Thread
+from threading import enumerate as threads
 from typing import Any
 
 import pytest
@@ -86,6 +87,7 @@ def test_two_hundred_awaits_share_one_thread(app: Stem, work: Any) -> None:
         await asyncio.sleep(0)
         worker = asyncio.to_thread(run_pending, app)
         results = await asyncio.gather(*waits, worker)
+        assert sum(thread.name == "stem-watcher" for thread in threads()) <= 1
         return results[:-1]
 
     assert asyncio.run(await_all()) == [(str(number), 1) for number in range(200)]

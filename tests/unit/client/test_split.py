@@ -195,6 +195,19 @@ def test_follow_ups_and_requeues_are_seen(world: World) -> None:
     assert world.record(second).state is State.QUEUED
 
 
+def test_a_copy_does_not_wait_for_ever_for_a_task_that_is_gone(world: World) -> None:
+    purged, pruned = world.push(), world.push()
+    world.both.broker.purge("default")
+    assert world.copy(purged).state is State.QUEUED
+    world.clock.advance(8 * 86400)
+    world.broker.upkeep.prune()
+    assert world.both.results.wait([pruned], timeout_seconds=5)[pruned].state is State.CANCELLED
+    world.push(delay=60)
+    while world.both.upkeep.prune():
+        pass
+    assert [record.state for record in world.results.results.page(TaskFilter(), limit=9).items] == [State.QUEUED]
+
+
 def test_unknown_ids_stay_unknown(world: World) -> None:
     assert world.both.results.get(["nobody"]) == {}
     assert world.both.results.wait(["nobody"], timeout_seconds=0.02) == {}
