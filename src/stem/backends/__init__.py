@@ -28,7 +28,7 @@ def connect(url: str, settings: Settings) -> Store:
     try:
         backend = import_module(module)
     except ModuleNotFoundError as error:
-        if not extra:
+        if not extra or (error.name or "").startswith("stem"):
             raise
         raise ConfigError(
             f"The {scheme} store needs the package {error.name!r}; pip install 'stem-tasks[{extra}]'."
