@@ -94,13 +94,15 @@ class SplitBroker(Broker):
         return self._broker.renew(leases, lease_seconds=lease_seconds)
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
-        final = [ending for ending in endings if isinstance(ending.settlement, Done | Dead | Cancelled)]
+        told: dict[Lease, Ending] = {}
+        for ending in endings:
+            told.setdefault(ending.lease, ending)  # of two for one lease the broker takes the first
+        final = [ending for ending in told.values() if isinstance(ending.settlement, Done | Dead | Cancelled)]
         if final:
             self._copies.save(self._final_records(final, worker))
         refused = self._broker.settle(endings, worker=worker)
-        settled = _without(endings, refused)
-        self._copy(ending.lease.id for ending in settled if isinstance(ending.settlement, Retry | Requeue))
-        self._copy(push.envelope.id for ending in settled for push in ending.follow_ups)
+        moved = [ending.lease.id for ending in told.values() if isinstance(ending.settlement, Retry | Requeue)]
+        self._copy([*moved, *(push.envelope.id for ending in endings for push in ending.follow_ups)])
         return refused
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
@@ -139,6 +141,7 @@ class SplitResults(Results):
     def __init__(self, originals: Results, copies: Results) -> None:
         self._originals = originals
         self._copies = copies
+        self._is_closed = False
         self._swept: dict[State, str | None] = {}  # where the last sweep ended
 
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
@@ -149,7 +152,7 @@ class SplitResults(Results):
         while True:
             ended = {id: record for id, record in self.get(task_ids).items() if record.is_terminal}
             left = ends_at - time.monotonic()
-            if ended or left <= 0:
+            if ended or left <= 0 or self._is_closed:
                 return ended
             # The broker hears of every ending, and of most only when the copy is already there.
             self._originals.wait(task_ids, timeout_seconds=min(left, LOOK_SECONDS))
@@ -162,7 +165,11 @@ class SplitResults(Results):
         return Page([record for record in records if where.state in (None, record.state)], page.cursor)
 
     def save(self, records: Sequence[TaskRecord]) -> None:
+        """For tasks that the broker runs; of others it will be said that the broker no longer knows them."""
         self._copies.save(records)
+
+    def close(self) -> None:
+        self._is_closed = True
 
     def sweep(self) -> int:
         """Bring the next few copies that have not ended up to date; returns how many have ended meanwhile."""
@@ -178,11 +185,12 @@ class SplitResults(Results):
         originals = self._originals.get(task_ids)
         merged, uncopied = {}, []
         for task_id in task_ids:
-            record = _believed(originals.get(task_id), copies.get(task_id))
+            copy = copies.get(task_id)
+            record = _believed(originals.get(task_id), copy)
             if record is None:
                 continue
             merged[task_id] = record
-            if record.is_terminal and record is not copies.get(task_id):
+            if record.is_terminal and (copy is None or not copy.is_terminal or record.fence > copy.fence):
                 uncopied.append(record)
         if uncopied:
             self._copies.save(uncopied)
@@ -211,6 +219,7 @@ class SplitUpkeep(Upkeep):
         return self._broker.prune() + self._records.sweep() + self._results.prune()
 
     def close(self) -> None:
+        self._records.close()
         try:
             self._broker.close()
         finally:
@@ -233,11 +242,12 @@ def _believed(original: TaskRecord | None, copy: TaskRecord | None) -> TaskRecor
 
 
 def _is_newer(original: TaskRecord, copy: TaskRecord) -> bool:
-    """Whether to believe the broker's record. An ended copy gives way to a later lease, or to a replay of the task."""
-    if not copy.is_terminal or original.fence > copy.fence:
-        return True
-    waits_again = original.stage == 0 and original.fence == copy.fence
-    return waits_again and copy.finished_at is not None and original.updated_at > copy.finished_at
+    """Whether to believe the broker's record. An ended copy gives way to a later lease, to a replay of the task, and to
+    the same ending as the broker has it, with the times of its events."""
+    if not copy.is_terminal or original.fence != copy.fence:
+        return not copy.is_terminal or original.fence > copy.fence
+    waits_again = original.stage == 0 and copy.finished_at is not None and original.updated_at > copy.finished_at
+    return waits_again or original.state is copy.state
 
 
 def _final(record: TaskRecord, ending: Ending, worker: str, now: float) -> TaskRecord:

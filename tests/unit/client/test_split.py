@@ -96,6 +96,14 @@ def test_the_copy_of_an_ending_is_what_the_broker_writes(world: World, settlemen
     assert world.copy(task_id) == world.broker.results.get([task_id])[task_id]
 
 
+def test_of_two_endings_for_one_lease_the_first_counts(world: World) -> None:
+    task_id, delivery = world.push(), world.claim()
+    endings = [Ending(delivery.lease, Retry(60.0, ERROR), 1.0), Ending(delivery.lease, VALUE, 1.0)]
+    assert world.both.broker.settle(endings, worker="w") == [delivery.lease]
+    assert world.record(task_id).state is State.RETRIED
+    assert world.copy(task_id).state is State.RETRIED
+
+
 def test_a_holder_who_lost_the_lease_overwrites_nothing(world: World) -> None:
     task_id, late = world.push(), world.claim()
     world.clock.advance(61)
