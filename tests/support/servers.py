@@ -17,9 +17,9 @@ from support.until import until
 class RedisServer:
     """A redis-server of our own on a loopback port, with an append-only file, so that it survives a kill."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, port: int | None = None) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="stem-redis-"))
-        self.port = free_port()
+        self.port = port or free_port()
         self.options = options
         self.process: subprocess.Popen[bytes] | None = None
         self.start()

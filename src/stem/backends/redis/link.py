@@ -1,6 +1,7 @@
 """Connections to one Redis server: pooled, each call with a deadline, made anew after a fork."""
 
 import os
+import re
 from threading import Lock
 from typing import Any, Protocol
 
@@ -10,6 +11,8 @@ from redis.connection import Connection, SSLConnection
 from stem.backends.redis.address import arguments
 from stem.backends.redis.refusals import explain
 from stem.core.config import Settings, masked
+
+_MOVED = re.compile(r"(?:MOVED )?\d+ (\S*):(\d+)")  # slot, host, port; some client versions drop the word
 
 
 class Wire(Protocol):
@@ -99,9 +102,10 @@ class Link:
 
     def _moved(self, text: str) -> bool:
         """A namespace lies in one slot, so on a cluster we talk to one node: the one that we are sent to."""
-        if not text.startswith("MOVED "):
+        target = _MOVED.fullmatch(text)
+        if target is None:
             return False
-        host, _, port = text.split()[2].rpartition(":")
+        host, port = target.groups()
         self._arguments = self._arguments | {"host": host or self._arguments["host"], "port": int(port)}
         with self._lock:
             idle, self._idle = self._idle, []

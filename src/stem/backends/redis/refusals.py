@@ -62,7 +62,7 @@ _ANSWERS: tuple[tuple[tuple[str, ...], type[StemError], str], ...] = (
         "shows a certificate that is not trusted; set STEM_TLS_CA_CERT to its authority's",
     ),
     (("WRONG_VERSION_NUMBER",), StoreRefused, "does not speak TLS on this port; use redis:// or its TLS port"),
-    (("SSL",), StoreRefused, "ended the TLS handshake; check the STEM_TLS_ settings against the server's"),
+    (("SSL", "_ssl.c"), StoreRefused, "ended the TLS handshake; check the STEM_TLS_ settings against the server's"),
 )
 
 
@@ -73,8 +73,9 @@ def explain(error: Exception, place: str, timeout_seconds: float) -> StemError:
         if any(token in text for token in tokens):
             return kind(f"Redis at {place} {sentence}.")
     if isinstance(error, exceptions.TimeoutError | TimeoutError):
+        doubt = "speaks TLS on this port, or " if place.startswith("rediss:") else ""
         return StoreUnavailable(
-            f"Redis at {place} did not answer within {timeout_seconds:g} s; see whether it is overloaded or frozen."
+            f"Redis at {place} did not answer within {timeout_seconds:g} s; see whether it {doubt}is overloaded or frozen."
         )
     if isinstance(error, exceptions.ConnectionError | OSError):
         return StoreUnavailable(f"Redis at {place} cannot be reached ({text}); see that it runs and the URL is right.")
