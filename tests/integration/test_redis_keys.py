@@ -1,0 +1,108 @@
+"""What a Redis store leaves on the server: only keys that docs/redis-keys.md lists, and in the end almost none."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from stem.backends import connect
+from stem.contracts.store import Store
+from stem.core.config import Retention, Settings
+from stem.core.delivery import DeadFilter
+from stem.core.envelope import Unique
+from stem.core.heartbeat import Heartbeat
+from stem.core.revoke import RevokeRequest
+from support.builders import a_push, dead, done
+from support.servers import RedisServer
+from support.until import until
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "redis-keys.md"
+BRIEF = Retention(results_seconds=0.2, events_seconds=0.2, events_count=1000)
+LASTING = {"numbers", "events"}
+
+
+@pytest.fixture
+def server(redis_server: RedisServer) -> Iterator["redis.Redis"]:
+    with redis.Redis(port=redis_server.port, decode_responses=True) as client:
+        yield client
+
+
+@pytest.fixture
+def store(redis_server: RedisServer, namespace: str) -> Iterator[Store]:
+    opened = connect(redis_server.url, Settings(namespace=namespace, retention=BRIEF))
+    yield opened
+    opened.upkeep.close()
+
+
+def test_every_key_is_documented_and_nothing_outlives_its_time(
+    store: Store, server: "redis.Redis", namespace: str
+) -> None:
+    seen = set()
+    for _ in live(store):
+        seen |= keys(server, namespace)
+    assert {key.partition(":")[0] for key in seen} == documented()
+    until(lambda: store.upkeep.prune() == 0 and keys(server, namespace) == LASTING)
+
+
+def test_a_finished_record_expires_though_nobody_prunes(store: Store, server: "redis.Redis", namespace: str) -> None:
+    store.broker.push([a_push("a")])
+    (delivery,) = store.broker.claim(["default"], limit=1, lease_seconds=9)
+    assert server.pttl(f"stem:{{{namespace}}}:t:a") == -1
+    store.broker.settle([done(delivery)], worker="w")
+    until(lambda: store.results.get(["a"]) == {})
+
+
+def test_a_dead_letter_outlives_retention_and_its_record_with_it(store: Store, server: "redis.Redis") -> None:
+    store.broker.push([a_push("a")])
+    (delivery,) = store.broker.claim(["default"], limit=1, lease_seconds=9)
+    store.broker.settle([dead(delivery)], worker="w")
+    until(lambda: store.upkeep.prune() == 0 and store.events.head() is None)
+    assert store.deadletters.get("a") is not None
+    assert "a" in store.results.get(["a"])
+    store.deadletters.purge(DeadFilter())
+    until(lambda: store.results.get(["a"]) == {})
+
+
+def live(store: Store) -> Iterator[None]:
+    """A short life that uses every key there is."""
+    store.broker.push(
+        [a_push("a", unique="until-done"), a_push("b", unique=Unique("brief", 0.2)), a_push("c", delay=60)]
+    )
+    store.locks.acquire("lock", owner="me", ttl_seconds=0.2)
+    store.heartbeats.beat(_heartbeat(), ttl_seconds=0.2)
+    store.mail.send("box", b"message", ttl_seconds=0.2)
+    store.mail.publish("channel", b"message", ttl_seconds=0.2)
+    store.revokes.put([RevokeRequest(task_id="x", expires_seconds=0.2)])
+    yield
+    first, second = store.broker.claim(["default"], limit=9, lease_seconds=9)
+    yield
+    store.broker.settle([done(first), dead(second)], worker="w")
+    yield
+    store.deadletters.purge(DeadFilter())
+    store.broker.purge("default")
+    yield
+
+
+def keys(server: "redis.Redis", namespace: str) -> set[str]:
+    prefix = f"stem:{{{namespace}}}:"
+    return {key.removeprefix(prefix) for key in server.scan_iter(match=prefix.replace("{", "\\{") + "*", count=1000)}
+
+
+def documented() -> set[str]:
+    tables = DOCUMENT.read_text().partition("## Channels")[0]
+    return {key.partition(":")[0] for key in re.findall(r"^\| `([a-z:]+)", tables, re.MULTILINE)}
+
+
+def _heartbeat() -> Heartbeat:
+    return Heartbeat(
+        worker_id="w",
+        namespace="n",
+        host="h",
+        pid=1,
+        uptime_seconds=1.0,
+        concurrency=1,
+        in_flight=0,
+        queues=["default"],
+    )
