@@ -108,7 +108,7 @@ def test_another_thread_settles_and_the_waiter_wakes_soon(app: Stem) -> None:
     assert handle.get(10) == 8
     woken = time.monotonic()
     thread.join()
-    assert woken - settled[0] < 0.5
+    assert woken - settled[0] < 1.5
 
 
 def test_two_hundred_awaits_at_once(app: Stem) -> None:
@@ -189,7 +189,7 @@ print(handle.get(30), time.time(), flush=True)
         settled_at = time.time()
         value, woken_at = waiter.communicate(timeout=30)[0].split()
     assert value == "12"
-    assert float(woken_at) - settled_at < 1.0
+    assert float(woken_at) - settled_at < 2.0
 
 
 def test_a_forked_child_leaves_its_parents_connections_alone(durable_url: str, namespace: str, tmp_path: Path) -> None:

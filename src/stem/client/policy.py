@@ -8,7 +8,7 @@ from typing import Any
 from stem.core.envelope import Envelope
 from stem.core.errors import InvalidTask
 from stem.core.record import TaskError
-from stem.core.retry import Delays, Exponential, Fixed, RetryStrategy
+from stem.core.retry import Delays, Exponential, Fixed, RetryStrategy, delay
 from stem.core.settle import Policy
 
 RetryCallable = Callable[[int, TaskError], float]
@@ -20,7 +20,8 @@ MAX_SECONDS = 100 * 365 * 86400.0
 
 def policy_for(envelope: Envelope, retry: RetryStrategy | RetryCallable) -> Policy:
     """`retry` is the task's (or through it the app's) strategy; the envelope's, if it has one, was the call's own."""
-    return Policy(max_retries=envelope.max_retries, retry=envelope.retry or retry)
+    strategy = envelope.retry or retry
+    return Policy(max_retries=envelope.max_retries, retry=_sure(strategy) if callable(strategy) else strategy)
 
 
 def check_retry(value: RetryWish) -> RetryStrategy | RetryCallable:
@@ -32,8 +33,8 @@ def check_retry(value: RetryWish) -> RetryStrategy | RetryCallable:
             if not 0 <= jitter <= 1:
                 raise InvalidTask(f"The jitter of a retry delay is {jitter!r}; use a share from 0 to 1.")
             return Exponential(float(base), float(cap), float(jitter))
-        case Fixed(delay):
-            return Fixed(seconds("A retry delay", delay))
+        case Fixed(wait):
+            return Fixed(seconds("A retry delay", wait))
         case Delays(seconds=steps):
             return _delays(steps)
         case list() | tuple():
@@ -71,6 +72,18 @@ def seconds(what: str, value: Any, *, above_zero: bool = False) -> float:
         raise InvalidTask(f"{what} is longer than a hundred years; give it in seconds.")
     # Always a float: 30 and 30.0 would differ in what a signature covers.
     return float(value)
+
+
+def _sure(retry: RetryCallable) -> RetryCallable:
+    """The task's own function where it gives a delay. Where it fails the task must still have an ending: the default's."""
+
+    def delay_of(attempt: int, error: TaskError) -> float:
+        try:
+            return seconds("A retry delay", retry(attempt, error))
+        except Exception:  # noqa: BLE001 - it is the task's own code
+            return delay(Exponential(), attempt, 0.0)
+
+    return delay_of
 
 
 def _delays(steps: Sequence[float]) -> Delays:

@@ -1,6 +1,7 @@
 """A delivery is admitted, or rejected with a reason; an admitted call comes to an outcome, whatever it does."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -10,7 +11,9 @@ from stem import Delays, Exponential, Fixed, Stem
 from stem.client.admit import Admitted, admit
 from stem.client.invoke import invoke
 from stem.core.delivery import Delivery, Lease
-from stem.core.outcome import Raised, Rejected, Returned
+from stem.core.outcome import Raised, Rejected, Retry, Returned
+from stem.core.record import TaskError
+from stem.core.settle import settle
 from stem.testing import run_pending
 
 
@@ -131,7 +134,9 @@ def test_a_keyboard_interrupt_is_nobodys_outcome(app: Stem) -> None:
         outcome_of(app, it)
 
 
-@pytest.mark.parametrize("value", [object(), float("nan"), "\x00", "x" * (1 << 20), {1j: 2}], ids=lambda v: str(v)[:20])
+@pytest.mark.parametrize(
+    "value", [object(), float("nan"), "\x00", "x" * (1 << 20), {1j: 2}], ids=lambda value: type(value).__name__
+)
 def test_a_value_without_a_json_form_is_a_failure_that_no_retry_mends(app: Stem, value: Any) -> None:
     outcome = outcome_of(app, lambda: value)
     assert isinstance(outcome, Raised)
@@ -167,3 +172,22 @@ def test_a_lease_is_no_part_of_admission(app: Stem) -> None:
     app.task(name="it")(lambda: None).enqueue()
     delivery = delivered(app)
     assert isinstance(admit(app, msgspec.structs.replace(delivery, lease=Lease("elsewhere", 1))), Admitted)
+
+
+@pytest.mark.parametrize(
+    ("function", "delay"),
+    [
+        (lambda attempt, error: attempt + len(error.message), 7.0),
+        (lambda attempt, error: timedelta(minutes=1), 60.0),
+        (lambda attempt, error: float("nan"), 8.0),
+        (lambda attempt, error: -1, 8.0),
+        (lambda attempt, error: 1 / 0, 8.0),
+        (lambda: 1, 8.0),
+    ],
+)
+def test_a_retry_function_decides_and_one_that_fails_stops_nothing(app: Stem, function: Any, delay: float) -> None:
+    app.task(name="it", retry=function)(lambda: None).enqueue()
+    admitted = admit(app, delivered(app))
+    assert isinstance(admitted, Admitted)
+    failed = Raised(TaskError("ValueError", "12345", retryable=True))
+    assert settle(failed, admitted.policy, attempt=2, deaths=0, roll=0.5) == Retry(delay, failed.error)
