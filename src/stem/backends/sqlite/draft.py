@@ -24,11 +24,12 @@ _IN_ORDER = (
 
 
 class Draft:
-    """Reads as the memory store does, writes in bulk. `topics` says whom to ring once it is committed."""
+    """Reads as the memory store does, writes in bulk."""
 
     def __init__(self, space: Space, now: float) -> None:
         self.now = now
-        self.topics: set[str] = set()
+        self.queues: set[str] = set()
+        self._topics: set[str] = set()
         self._space = space
         self._rows: dict[str, list[Row]] = {name: [] for name in _IN_ORDER}
         self._changed: dict[int, tuple[Task, float | None, bool]] = {}
@@ -36,6 +37,11 @@ class Draft:
         self._dead: list[Row] = []
         self.add = {name: rows.append for name, rows in self._rows.items()}
         self.add_line = self._lines.append
+
+    @property
+    def topics(self) -> set[str]:
+        """Whom to ring once it is committed."""
+        return self._topics | {f"queue:{queue}" for queue in self.queues}
 
     def tell(self, kind: str, task: Task, at: float, data: dict[str, Any] | None = None) -> None:
         self.add_line(
@@ -68,7 +74,7 @@ class Draft:
             self.add["ready_insert"]((self._space.ns, task.queue, task.rank, task.seq, due_at))
         else:
             self.add["delayed_insert"]((self._space.ns, task.queue, due_at, task.seq))
-        self.topics.add(f"queue:{task.queue}")
+        self.queues.add(task.queue)
 
     def wait_again(self, task: Task, due_at: float) -> None:
         self.add["lease_delete"]((task.seq,))
@@ -87,7 +93,7 @@ class Draft:
         self.add["lease_delete"]((task.seq,))
         self._free_key(task)
         self.add["task_done"]((task.fence, task.started_at, self.now, task.worker, task.meta, payload, task.seq))
-        self.topics.add("done")
+        self._topics.add("done")
 
     def bury(self, task: Task, settlement: Dead) -> None:
         """The envelope stays, so that the letter can be replayed."""
@@ -108,14 +114,14 @@ class Draft:
             connection.executemany(SQL["dead_insert"], [(number + i, *row) for i, row in enumerate(self._dead)])
         if self._lines:
             log.append(connection, self._space, self._lines)
-            self.topics.add("events")
+            self._topics.add("events")
 
     def _close(self, task: Task, state: str, error: TaskError | None) -> None:
         self.add["lease_delete"]((task.seq,))
         task.state, task.finished_at, task.updated_at = state, self.now, self.now
         task.error = None if error is None else msgspec.json.encode(error)
         self._free_key(task)
-        self.topics.add("done")
+        self._topics.add("done")
 
     def _free_key(self, task: Task) -> None:
         if task.unique_key is not None:
