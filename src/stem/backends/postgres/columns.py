@@ -37,13 +37,13 @@ def seconds(moment: datetime | None) -> float | None:
     return None if moment is None else moment.timestamp()
 
 
-def utf8(raw: bytes) -> str:
+def utf8(raw: bytes | msgspec.Raw) -> str:
     """JSON as text. What is not JSON (a stray byte, a raw control character) is made storable, so that it cannot hold up
     the batch it travels in."""
     try:
-        decoded = raw.decode()
+        decoded = str(raw, "utf-8")
     except UnicodeDecodeError:
-        decoded = raw.decode(errors="replace")
+        decoded = str(raw, "utf-8", "replace")
     if MARK in decoded or "\x00" in decoded:
         decoded = decoded.replace(MARK, "\\u0001").replace("\x00", "\\u0000")
     return decoded

@@ -132,6 +132,8 @@ class Timed(psycopg.Connection[Row]):
     deadline: float | None = None
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **kwargs: Any) -> T:
+        if self.deadline is None:
+            return super().wait(gen, *args, **kwargs)
         return super().wait(self._until_deadline(gen), interval=_CHECK_SECONDS)
 
     def abandon(self) -> None:

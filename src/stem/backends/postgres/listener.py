@@ -18,8 +18,9 @@ T = TypeVar("T")
 
 _FIRST_POLL_SECONDS = 0.25
 _LAST_POLL_SECONDS = 1.0
-_BREATH_SECONDS = 1.0  # how soon a listener hears that its store was closed
+_BREATH_SECONDS = 0.2  # how soon a listener hears that its store was closed
 _RETRY_SECONDS = 1.0
+_SHORTEST_LOOK_SECONDS = 1.0  # a wait without time still asks once
 
 
 class Waiter:
@@ -54,7 +55,7 @@ class Listener:
             while True:
                 waiter.woken.clear()
                 left = end - monotonic()
-                if (found := look(max(left, 0.05))) is not None:
+                if (found := look(max(left, _SHORTEST_LOOK_SECONDS))) is not None:
                     return found
                 left = end - monotonic()
                 if left <= 0 or self._is_closed:

@@ -23,7 +23,7 @@ _SETTINGS = (
     "plan_cache_mode = force_generic_plan",
     "enable_seqscan = off",
     "enable_bitmapscan = off",
-    "enable_hashjoin = off",
+    "enable_nestloop = off",
     "enable_mergejoin = off",
 )
 _MIGRATION_SECONDS = 60.0  # 50 processes may wait for one another here

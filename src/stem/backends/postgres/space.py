@@ -22,7 +22,7 @@ class Space:
     def schema(self) -> str:
         return self.link.address.schema
 
-    def ask(self, name: str, *, timeout_seconds: float | None = None, **values: Any) -> list[Row]:
+    def ask(self, name: str, /, *, timeout_seconds: float | None = None, **values: Any) -> list[Row]:
         """One statement of sql/asks, in a transaction of its own."""
         query = ask(name, self.schema)
         return self.link.rows(query, {"ns": self.namespace, **values}, timeout_seconds=timeout_seconds)

@@ -1,10 +1,10 @@
 -- Mail.receive: take messages out, oldest first, each to one receiver only.
-WITH taken AS (
-    DELETE FROM {s}.mail m USING (
-        SELECT x.number FROM {s}.mail x
-        WHERE x.ns = %(ns)s AND NOT x.is_channel AND x.name = %(name)s AND x.expires_at > {s}.now_seconds()
-        ORDER BY x.number LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-    ) next
+WITH next AS MATERIALIZED (
+    SELECT x.number FROM {s}.mail x
+    WHERE x.ns = %(ns)s AND NOT x.is_channel AND x.name = %(name)s AND x.expires_at > {s}.now_seconds()
+    ORDER BY x.number LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), taken AS (
+    DELETE FROM {s}.mail m USING next
     WHERE m.ns = %(ns)s AND NOT m.is_channel AND m.name = %(name)s AND m.number = next.number
     RETURNING m.number, m.message
 )

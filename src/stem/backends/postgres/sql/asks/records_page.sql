@@ -6,7 +6,7 @@ SELECT * FROM (
                attempt, fence, priority, NULL AS payload, error, meta, progress, worker,
                enqueued_at, started_at, NULL::float8 AS finished_at, heartbeat_at, updated_at, seq
         FROM {s}.messages
-        WHERE ns = %(ns)s AND seq < %(below)s
+        WHERE ns = %(ns)s AND seq > 0 AND seq < %(below)s
           AND %(state)s::text IS DISTINCT FROM 'succeeded' AND %(state)s::text IS DISTINCT FROM 'failed'
           AND %(state)s::text IS DISTINCT FROM 'cancelled'
      ) living
@@ -19,7 +19,7 @@ SELECT * FROM (
     (SELECT id, name, queue, state, attempt, fence, priority, payload, error, meta, progress, worker,
             enqueued_at, started_at, finished_at, heartbeat_at, updated_at, seq
      FROM {s}.records
-     WHERE ns = %(ns)s AND seq < %(below)s
+     WHERE ns = %(ns)s AND seq > 0 AND seq < %(below)s
        AND (%(state)s::text IS NULL OR state = %(state)s) AND (%(queue)s::text IS NULL OR queue = %(queue)s)
        AND (%(name)s::text IS NULL OR name = %(name)s)
        AND (%(since)s::float8 IS NULL OR enqueued_at >= %(since)s)

@@ -1,6 +1,8 @@
 -- Every task that waits or runs; the ending moves it into records. Small and hot.
 -- place: 0 ready, 1 delayed, 2 leased. A running task is a leased one with started_at.
 -- meta holds JSON objects, a line each; a later line overrides an earlier one, key by key.
+-- Each look-up can be served by one index only, so that a plan made while the table was empty is right when it is full:
+-- that is why id leads the key, and why the index by seq, which only listings use, asks them to say `seq > 0`.
 CREATE TABLE messages (
     ns           text COLLATE "C" NOT NULL,
     id           text COLLATE "C" NOT NULL,
@@ -26,7 +28,7 @@ CREATE TABLE messages (
     progress     text,
     meta         text NOT NULL,
     body         text NOT NULL,
-    PRIMARY KEY (ns, id)
+    PRIMARY KEY (id, ns)
 ) WITH (
     fillfactor = 90,
     autovacuum_vacuum_scale_factor = 0,
@@ -38,6 +40,6 @@ CREATE TABLE messages (
 CREATE INDEX messages_ready ON messages (ns, queue, priority DESC, seq) WHERE place = 0;
 CREATE INDEX messages_delayed ON messages (ns, queue, due_at, seq) WHERE place = 1;
 CREATE INDEX messages_leased ON messages (ns, seq) WHERE place = 2;
-CREATE INDEX messages_seq ON messages (ns, seq);
+CREATE INDEX messages_seq ON messages (ns, seq) WHERE seq > 0;
 CREATE SEQUENCE task_seq;
 CREATE SEQUENCE fence_seq

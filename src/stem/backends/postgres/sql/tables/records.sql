@@ -1,5 +1,6 @@
 -- What is known of ended tasks, and of tasks that another store runs. Append mostly.
 -- kept_from: when its retention began; null for one that stays (not ended, or a dead letter).
+-- Indexes as with messages: one for each look-up.
 CREATE TABLE records (
     ns           text COLLATE "C" NOT NULL,
     id           text COLLATE "C" NOT NULL,
@@ -21,8 +22,8 @@ CREATE TABLE records (
     error        text,
     progress     text,
     meta         text NOT NULL,
-    PRIMARY KEY (ns, id)
+    PRIMARY KEY (id, ns)
 );
-CREATE INDEX records_seq ON records (ns, seq);
+CREATE INDEX records_seq ON records (ns, seq) WHERE seq > 0;
 CREATE INDEX records_unusual ON records (ns, state, seq) WHERE state <> 'succeeded';
 CREATE INDEX records_kept ON records (ns, kept_from) WHERE kept_from IS NOT NULL

@@ -8,6 +8,8 @@ DECLARE
     _fence bigint := nextval('fence_seq');
     _left integer := _limit;
     _got integer;
+    _expired text[];
+    _keys text[];
 BEGIN
     IF EXISTS (SELECT FROM messages m
                WHERE m.ns = _ns AND m.queue = ANY (_queues) AND m.place = 1 AND m.due_at <= _now) THEN
@@ -19,9 +21,9 @@ BEGIN
         GET DIAGNOSTICS _got = ROW_COUNT;
         _left := _left - _got;
         EXIT WHEN _left = 0;
-        RETURN QUERY SELECT e.id, NULL::bigint, NULL, NULL, NULL::integer, NULL::integer, NULL
-                     FROM expire(_ns, _queues, _left, _now) e;
-        GET DIAGNOSTICS _got = ROW_COUNT;
-        EXIT WHEN _got = 0;
+        SELECT array_agg(e.id), array_agg(e.unique_key) INTO _expired, _keys FROM expire(_ns, _queues, _left, _now) e;
+        EXIT WHEN _expired IS NULL;
+        PERFORM release_keys(_ns, _keys, _expired);
+        RETURN QUERY SELECT e, NULL::bigint, NULL, NULL, NULL::integer, NULL::integer, NULL FROM unnest(_expired) AS e;
     END LOOP;
 END $$

@@ -1,19 +1,19 @@
 -- Part of Broker.claim: end what is next in line and has expired: cancelled, error Expired, event expired.
 CREATE OR REPLACE FUNCTION expire(_ns text, _queues text[], _limit integer, _now float8)
-RETURNS TABLE (id text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (id text, unique_key text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH best AS (
+    WITH best AS MATERIALIZED (
         SELECT each.* FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
-            SELECT m.ctid, m.priority, m.seq, m.expires_at FROM messages m
+            SELECT m.ctid AS row, m.priority, m.seq, m.expires_at FROM messages m
             WHERE m.ns = _ns AND m.queue = q.name AND m.place = 0
             ORDER BY m.priority DESC, m.seq LIMIT _limit
             FOR UPDATE SKIP LOCKED
         ) each
         ORDER BY each.priority DESC, each.seq LIMIT _limit
     ), gone AS (
-        DELETE FROM messages m USING best WHERE m.ctid = best.ctid AND best.expires_at <= _now RETURNING m.*
+        DELETE FROM messages m WHERE m.ctid = ANY (ARRAY(SELECT row FROM best WHERE expires_at <= _now)) RETURNING m.*
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,
                              attempt, priority, state, queue, name, worker, error, progress, meta)
@@ -22,12 +22,10 @@ BEGIN
                '{"type":"Expired","message":"It expired before it could start.","stack":"","retryable":false}',
                progress, meta
         FROM gone
-    ), freed AS (
-        DELETE FROM uniques u USING gone WHERE u.ns = _ns AND u.key = gone.unique_key AND u.id = gone.id
     ), told AS (
         INSERT INTO events (ns, at, enqueued_at, started_at, attempt, kind, task_id, name, queue, worker)
         SELECT ns, _now, enqueued_at, started_at, attempt, 'expired', id, name, queue, worker
         FROM gone ORDER BY priority DESC, seq
     )
-    SELECT id FROM gone;
+    SELECT id, unique_key FROM gone;
 END $$

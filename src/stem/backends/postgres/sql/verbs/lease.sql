@@ -4,9 +4,9 @@ RETURNS TABLE (id text, name text, queue text, attempt integer, deaths integer, 
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH best AS (
+    WITH best AS MATERIALIZED (
         SELECT each.* FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
-            SELECT m.ctid, m.priority, m.seq, m.expires_at FROM messages m
+            SELECT m.ctid AS row, m.priority, m.seq, m.expires_at FROM messages m
             WHERE m.ns = _ns AND m.queue = q.name AND m.place = 0
             ORDER BY m.priority DESC, m.seq LIMIT _limit
             FOR UPDATE SKIP LOCKED
@@ -15,7 +15,7 @@ BEGIN
     ), leased AS (
         UPDATE messages m
         SET place = 2, fence = _fence, leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
-        FROM best WHERE m.ctid = best.ctid AND (best.expires_at IS NULL OR best.expires_at > _now)
+        WHERE m.ctid = ANY (ARRAY(SELECT row FROM best WHERE expires_at IS NULL OR expires_at > _now))
         RETURNING m.*
     )
     SELECT id, name, queue, attempt, deaths, body FROM leased ORDER BY priority DESC, seq;

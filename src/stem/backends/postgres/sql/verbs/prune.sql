@@ -6,10 +6,10 @@ DECLARE
     _gone bigint := 0;
     _more bigint;
 BEGIN
-    DELETE FROM records r USING (
+    DELETE FROM records r WHERE r.ctid = ANY (ARRAY(
         SELECT x.ctid FROM records x WHERE x.ns = _ns AND x.kept_from <= _now - _results_seconds
         ORDER BY x.kept_from LIMIT _limit FOR UPDATE SKIP LOCKED
-    ) old WHERE r.ctid = old.ctid;
+    ));
     GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
 
     _gone := _gone + prune_events(_ns, _events_seconds, _events_count, _limit);
@@ -18,17 +18,17 @@ BEGIN
     GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
     DELETE FROM heartbeats h WHERE h.ns = _ns AND h.kept_until <= _now;
     GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
-    DELETE FROM uniques u USING (
+    DELETE FROM uniques u WHERE u.ctid = ANY (ARRAY(
         SELECT x.ctid FROM uniques x WHERE x.ns = _ns AND x.held_until <= _now LIMIT _limit FOR UPDATE SKIP LOCKED
-    ) old WHERE u.ctid = old.ctid;
+    ));
     GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
-    DELETE FROM mail m USING (
+    DELETE FROM mail m WHERE m.ctid = ANY (ARRAY(
         SELECT x.ctid FROM mail x WHERE x.ns = _ns AND x.expires_at <= _now LIMIT _limit FOR UPDATE SKIP LOCKED
-    ) old WHERE m.ctid = old.ctid;
+    ));
     GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
-    DELETE FROM revokes v USING (
+    DELETE FROM revokes v WHERE v.ctid = ANY (ARRAY(
         SELECT x.ctid FROM revokes x WHERE x.ns = _ns AND x.expires_at <= _now LIMIT _limit FOR UPDATE SKIP LOCKED
-    ) old WHERE v.ctid = old.ctid;
+    ));
     GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
     INSERT INTO upkeep (ns, pruned_at) VALUES (_ns, _now) ON CONFLICT (ns) DO UPDATE SET pruned_at = excluded.pruned_at;
     RETURN _gone;

@@ -16,14 +16,14 @@ BEGIN
     IF _last.span + 100000 >= _count THEN
         SELECT count(*) - _count INTO _surplus FROM events WHERE ns = _ns;
     END IF;
-    WITH oldest AS (
-        SELECT txid, n, at, row_number() OVER (ORDER BY txid, n) AS place
-        FROM (SELECT txid, n, at FROM events WHERE ns = _ns ORDER BY txid, n LIMIT _limit) head
+    WITH oldest AS MATERIALIZED (
+        SELECT row, txid, n, at, row_number() OVER (ORDER BY txid, n) AS place
+        FROM (SELECT ctid AS row, txid, n, at FROM events WHERE ns = _ns ORDER BY txid, n LIMIT _limit) head
     ), keep AS (
         SELECT min(place) AS place FROM oldest WHERE at > _horizon AND place > _surplus
     )
-    DELETE FROM events e USING oldest o, keep k
-    WHERE e.ns = _ns AND e.txid = o.txid AND e.n = o.n AND (k.place IS NULL OR o.place < k.place);
+    DELETE FROM events e
+    WHERE e.ctid = ANY (ARRAY(SELECT o.row FROM oldest o, keep k WHERE k.place IS NULL OR o.place < k.place));
     GET DIAGNOSTICS _gone = ROW_COUNT;
     RETURN _gone;
 END $$

@@ -3,14 +3,23 @@ CREATE OR REPLACE FUNCTION purge(_ns text, _queue text, _up_to bigint, _limit in
 RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     _now float8 := now_seconds();
+    rows tid[] := ARRAY(
+        SELECT m.ctid FROM messages m
+        WHERE m.ns = _ns AND m.queue = _queue AND m.place = 0 AND m.seq <= _up_to
+        ORDER BY m.priority DESC, m.seq LIMIT _limit FOR UPDATE
+    );
     ids text[];
+    keys text[];
 BEGIN
-    WITH waiting AS MATERIALIZED (
-        SELECT m.id FROM messages m
-        WHERE m.ns = _ns AND m.queue = _queue AND m.place IN (0, 1) AND m.seq <= _up_to
-        ORDER BY m.seq LIMIT _limit FOR UPDATE
-    ), gone AS (
-        DELETE FROM messages m USING waiting WHERE m.ns = _ns AND m.id = waiting.id RETURNING m.*
+    IF rows = '{}' THEN
+        rows := ARRAY(
+            SELECT m.ctid FROM messages m
+            WHERE m.ns = _ns AND m.queue = _queue AND m.place = 1 AND m.seq <= _up_to
+            ORDER BY m.due_at, m.seq LIMIT _limit FOR UPDATE
+        );
+    END IF;
+    WITH gone AS (
+        DELETE FROM messages m WHERE m.ctid = ANY (rows) RETURNING m.*
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,
                              attempt, priority, state, queue, name, worker, error, progress, meta)
@@ -18,13 +27,14 @@ BEGIN
                'cancelled', queue, name, worker,
                '{"type":"Cancelled","message":"purged","stack":"","retryable":false}', progress, meta
         FROM gone
-    ), freed AS (
-        DELETE FROM uniques u USING gone WHERE u.ns = _ns AND u.key = gone.unique_key AND u.id = gone.id
     ), told AS (
         INSERT INTO events (ns, at, enqueued_at, started_at, attempt, kind, task_id, name, queue, worker, data)
         SELECT ns, _now, enqueued_at, started_at, attempt, 'revoked', id, name, queue, worker, '{"reason":"purged"}'
         FROM gone ORDER BY seq
     )
-    SELECT array_agg(id) INTO ids FROM gone;
+    SELECT array_agg(id), array_agg(unique_key) FILTER (WHERE unique_key IS NOT NULL) INTO ids, keys FROM gone;
+    IF keys IS NOT NULL THEN
+        PERFORM release_keys(_ns, keys, ids);
+    END IF;
     RETURN coalesce(ids, '{}');
 END $$

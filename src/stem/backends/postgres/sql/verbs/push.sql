@@ -36,7 +36,7 @@ BEGIN
     )
     SELECT array_agg(id) INTO made FROM stored;
 
-    SELECT array_agg(r.id) INTO known FROM unnest(made) AS m (id) JOIN records r ON r.ns = _ns AND r.id = m.id;
+    SELECT array_agg(r.id) INTO known FROM records r WHERE r.ns = _ns AND r.id = ANY (made);
     IF known IS NOT NULL THEN
         DELETE FROM messages WHERE ns = _ns AND id = ANY (known);
         SELECT array_agg(m.id) INTO made FROM unnest(made) AS m (id) WHERE m.id <> ALL (known);
@@ -50,6 +50,6 @@ BEGIN
     END IF;
     INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue)
     SELECT _ns, now, now, 0, 'enqueued', m.id, m.name, m.queue
-    FROM unnest(made) AS u (id) JOIN messages m ON m.ns = _ns AND m.id = u.id ORDER BY m.seq;
+    FROM messages m WHERE m.ns = _ns AND m.id = ANY (made) ORDER BY m.seq;
     RETURN coalesce(made, '{}');
 END $$

@@ -2,27 +2,30 @@
 -- Numbers are locked lowest first; who finds a letter gone leaves it out.
 CREATE OR REPLACE FUNCTION replay(_ns text, _numbers bigint[], _delay float8)
 RETURNS TABLE (id text, queue text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
     _now float8 := now_seconds();
+    _rows tid[] := ARRAY(
+        SELECT d.ctid FROM dead d WHERE d.ns = _ns AND d.seq = ANY (_numbers) ORDER BY d.seq FOR UPDATE
+    );
+    _ids text[] := ARRAY(SELECT d.id FROM dead d WHERE d.ctid = ANY (_rows));
 BEGIN
     RETURN QUERY
     WITH letters AS (
-        DELETE FROM dead d USING (
-            SELECT x.id FROM dead x WHERE x.ns = _ns AND x.seq = ANY (_numbers) ORDER BY x.seq FOR UPDATE
-        ) chosen
-        WHERE d.ns = _ns AND d.id = chosen.id RETURNING d.*
-    ), taken AS (
-        DELETE FROM records r USING letters l WHERE r.ns = _ns AND r.id = l.id
-        RETURNING r.*, l.body, l.visibility_timeout, l.seq AS number
+        DELETE FROM dead d WHERE d.ctid = ANY (_rows) RETURNING d.*
+    ), records_gone AS (
+        DELETE FROM records r WHERE r.ns = _ns AND r.id = ANY (_ids) RETURNING r.*
+    ), taken AS MATERIALIZED (
+        SELECT r.*, l.body, l.visibility_timeout, l.seq AS number FROM letters l JOIN records_gone r ON r.id = l.id
     ), back AS (
         INSERT INTO messages (ns, id, seq, fence, due_at, enqueued_at, updated_at, visibility_timeout, priority, place,
                               queue, name, progress, meta, body)
-        SELECT t.ns, t.id, t.seq, t.fence, _now + _delay, t.enqueued_at, _now, t.visibility_timeout, t.priority,
-               CASE WHEN _delay <= 0 THEN 0 ELSE 1 END, t.queue, t.name, t.progress, t.meta, t.body
-        FROM taken t
+        SELECT ns, id, seq, fence, _now + _delay, enqueued_at, _now, visibility_timeout, priority,
+               CASE WHEN _delay <= 0 THEN 0 ELSE 1 END, queue, name, progress, meta, body
+        FROM taken
     ), told AS (
         INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue)
-        SELECT t.ns, _now, t.enqueued_at, 0, 'replayed', t.id, t.name, t.queue FROM taken t ORDER BY t.number DESC
+        SELECT ns, _now, enqueued_at, 0, 'replayed', id, name, queue FROM taken ORDER BY number DESC
     )
-    SELECT t.id, t.queue FROM taken t ORDER BY t.number DESC;
+    SELECT id, queue FROM taken ORDER BY number DESC;
 END $$

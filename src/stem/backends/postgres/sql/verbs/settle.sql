@@ -1,18 +1,22 @@
 -- Broker.settle for any batch: write each ending whole: record, acknowledgement, meta, events, unique keys.
 -- kinds: D done, R retry, X dead, Q requeue, T requeue by a limiter, F requeue after a death, C cancelled.
--- Answers with the positions of the held leases, or null for all.
+-- Answers with the places of the held leases, or null for all.
 CREATE OR REPLACE FUNCTION settle(
-    _ns text, _worker text, _ids text, _fences text, _runs text, _payloads text, _metas text, _progress text, _ords text,
+    _ns text, _worker text, _ids text, _fences text, _runs text, _payloads text, _metas text, _progress text, _places text,
     _kinds text, _delays text, _errors text, _reasons text, _letters text, _data text
 ) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
     _now float8 := now_seconds();
     ids text[] := cells(_ids);
-    positions integer[];
+    fences text[] := cells(_fences);
+    rows tid[] := held(_ns, ids, fences);
+    settled integer[];
+    keys text[];
+    ended text[];
 BEGIN
-    WITH held AS MATERIALIZED (
-        SELECT u.ord::integer AS ord, u.kind, u.payload, u.error AS new_error, u.reason::json #>> '{}' AS reason, u.letter, u.data,
-               _now + coalesce(u.delay::float8, 0) AS next_due_at,
+    WITH batch AS MATERIALIZED (
+        SELECT u.place::integer AS place, u.kind, u.payload, u.error AS new_error, u.reason::json #>> '{}' AS reason,
+               u.letter, u.data, _now + coalesce(u.delay::float8, 0) AS next_due_at,
                m.id, m.seq, m.fence, m.enqueued_at, m.heartbeat_at, m.attempt, m.priority, m.queue, m.name,
                m.unique_key, m.visibility_timeout, m.body,
                coalesce(m.started_at, _now - u.run::float8) AS started_at,
@@ -20,22 +24,23 @@ BEGIN
                coalesce(u.progress, m.progress) AS progress,
                CASE WHEN u.meta IS NULL OR right(m.meta, length(u.meta)) = u.meta THEN m.meta
                     ELSE m.meta || E'\n' || u.meta END AS meta
-        FROM unnest(ids, cells(_fences), cells(_runs), cells(_payloads), cells(_metas), cells(_progress), cells(_ords),
+        FROM messages m
+        JOIN unnest(ids, fences, cells(_runs), cells(_payloads), cells(_metas), cells(_progress), cells(_places),
                     cells(_kinds), cells(_delays), cells(_errors), cells(_reasons), cells(_letters), cells(_data))
-             AS u (id, fence, run, payload, meta, progress, ord, kind, delay, error, reason, letter, data)
-        JOIN messages m ON m.ns = _ns AND m.id = u.id AND m.fence = u.fence::bigint AND m.place = 2
-        ORDER BY m.id FOR UPDATE OF m
+             AS u (id, fence, run, payload, meta, progress, place, kind, delay, error, reason, letter, data)
+             ON u.id = m.id AND u.fence::bigint = m.fence
+        WHERE m.ctid = ANY (rows)
     ), gone AS (
-        DELETE FROM messages m USING held WHERE m.ns = _ns AND m.id = held.id AND held.kind IN ('D', 'X', 'C')
+        DELETE FROM messages m USING batch b WHERE m.ctid = ANY (rows) AND m.id = b.id AND b.kind IN ('D', 'X', 'C')
     ), again AS (
         UPDATE messages m
-        SET place = CASE WHEN held.next_due_at <= _now THEN 0 ELSE 1 END, due_at = held.next_due_at,
+        SET place = CASE WHEN b.next_due_at <= _now THEN 0 ELSE 1 END, due_at = b.next_due_at,
             leased_until = NULL, worker = NULL, started_at = NULL, updated_at = _now,
-            attempt = m.attempt + CASE held.kind WHEN 'R' THEN 1 ELSE 0 END,
-            deaths = m.deaths + CASE held.kind WHEN 'F' THEN 1 ELSE 0 END,
-            error = CASE held.kind WHEN 'R' THEN held.new_error ELSE m.error END,
-            progress = held.progress, meta = held.meta
-        FROM held WHERE m.ns = _ns AND m.id = held.id AND held.kind IN ('R', 'Q', 'T', 'F')
+            attempt = m.attempt + CASE b.kind WHEN 'R' THEN 1 ELSE 0 END,
+            deaths = m.deaths + CASE b.kind WHEN 'F' THEN 1 ELSE 0 END,
+            error = CASE b.kind WHEN 'R' THEN b.new_error ELSE m.error END,
+            progress = b.progress, meta = b.meta
+        FROM batch b WHERE m.ctid = ANY (rows) AND m.id = b.id AND b.kind IN ('R', 'Q', 'T', 'F')
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,
                              attempt, priority, state, queue, name, worker, payload, error, progress, meta)
@@ -43,15 +48,12 @@ BEGIN
                CASE kind WHEN 'X' THEN NULL ELSE _now END, attempt, priority,
                CASE kind WHEN 'D' THEN 'succeeded' WHEN 'X' THEN 'failed' ELSE 'cancelled' END,
                queue, name, _worker, payload, new_error, progress, meta
-        FROM held WHERE kind IN ('D', 'X', 'C')
+        FROM batch WHERE kind IN ('D', 'X', 'C')
     ), buried AS (
         INSERT INTO dead (ns, id, seq, dead_at, visibility_timeout, attempt, name, queue, reason, error, meta, body)
         SELECT _ns, id, nextval('dead_seq_no'), _now, visibility_timeout, attempt, name, queue, reason, new_error,
                letter, body
-        FROM held WHERE kind = 'X' ORDER BY ord
-    ), freed AS (
-        DELETE FROM uniques u USING held
-        WHERE u.ns = _ns AND u.key = held.unique_key AND u.id = held.id AND held.kind IN ('D', 'X', 'C')
+        FROM batch WHERE kind = 'X' ORDER BY place
     ), told AS (
         INSERT INTO events (ns, at, enqueued_at, started_at, attempt, kind, task_id, name, queue, worker, data)
         SELECT _ns, CASE step WHEN 0 THEN started_at ELSE _now END, enqueued_at, started_at, attempt,
@@ -59,10 +61,15 @@ BEGIN
                     ELSE CASE kind WHEN 'D' THEN 'succeeded' WHEN 'R' THEN 'retried' WHEN 'X' THEN 'failed'
                                    WHEN 'T' THEN 'throttled' WHEN 'C' THEN 'revoked' ELSE 'requeued' END END,
                id, name, queue, _worker, CASE step WHEN 0 THEN NULL ELSE data END
-        FROM held CROSS JOIN generate_series(0, 2) AS step
+        FROM batch CROSS JOIN generate_series(0, 2) AS step
         WHERE step = 1 OR (step = 0 AND is_new) OR (step = 2 AND kind = 'X')
-        ORDER BY ord, step
+        ORDER BY place, step
     )
-    SELECT array_agg(ord) INTO positions FROM held;
-    RETURN CASE WHEN cardinality(positions) = cardinality(ids) THEN NULL ELSE coalesce(positions, '{}') END;
+    SELECT array_agg(place), array_agg(id) FILTER (WHERE kind IN ('D', 'X', 'C')),
+           array_agg(unique_key) FILTER (WHERE kind IN ('D', 'X', 'C') AND unique_key IS NOT NULL)
+    INTO settled, ended, keys FROM batch;
+    IF keys IS NOT NULL THEN
+        PERFORM release_keys(_ns, keys, ended);
+    END IF;
+    RETURN CASE WHEN cardinality(settled) = cardinality(ids) THEN NULL ELSE coalesce(settled, '{}') END;
 END $$
