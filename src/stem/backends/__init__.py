@@ -19,7 +19,10 @@ _MODULES = {
 
 def connect(url: str, settings: Settings) -> Store:
     """Open the store that the URL names, its schema made or migrated. Raises ConfigError, StoreUnavailable, StoreRefused."""
-    scheme = urlsplit(url).scheme
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError as error:
+        raise ConfigError(f"{masked(url)!r} is not a URL ({error}); use a form like redis://host:6379/0.") from error
     if scheme not in _MODULES:
         raise ConfigError(
             f"{masked(url)!r} is not a store that Stem knows; use sqlite:///path, redis://host, postgresql://host/db or memory://."

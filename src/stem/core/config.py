@@ -42,6 +42,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tls: Tls = Tls()
     signing_keys: str = ""  # as keys.Keyring.parse reads it
 
+    def __repr__(self) -> str:
+        """Without what is secret, for it may end in a log."""
+        results = None if self.results_url is None else masked(self.results_url)
+        return f"Settings(broker_url={masked(self.broker_url)!r}, results_url={results!r}, namespace={self.namespace!r}, …)"
+
     @property
     def results_are_apart(self) -> bool:
         return self.results_url is not None and self.results_url != self.broker_url

@@ -9,11 +9,9 @@ import msgspec
 
 def uuid7(now_seconds: float, random_bytes: bytes) -> str:
     """A time-ordered id from a wall-clock moment and ten random bytes."""
-    value = (int(now_seconds * 1000) << 80) | int.from_bytes(random_bytes[:10], "big")
-    value = value & ~(0xF << 76) | (0x7 << 76)
-    value = value & ~(0x3 << 62) | (0x2 << 62)
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    moment, chance = f"{int(now_seconds * 1000):012x}", random_bytes.hex()
+    variant = "89ab"[random_bytes[9] & 3]
+    return f"{moment[:8]}-{moment[8:]}-7{chance[:3]}-{variant}{chance[3:6]}-{chance[6:18]}"
 
 
 def content_key(parts: Iterable[Any]) -> str:
