@@ -7,7 +7,14 @@ local PROMOTED = 5000
 
 local seen = {} -- queue → how many of its ready tasks have been looked at; all of these leave the queue
 
-local function next_ids(count)
+local function next_of_one(queue, count)
+  local first = seen[queue]
+  local ids = redis.call('ZRANGE', PREFIX .. 'ready:' .. queue, first, first + count - 1)
+  seen[queue] = first + #ids
+  return ids
+end
+
+local function next_of_all(count)
   local heads = {}
   for _, queue in ipairs(INPUT.queues) do
     local first = seen[queue]
@@ -16,9 +23,7 @@ local function next_ids(count)
       heads[#heads + 1] = { range[i], tonumber(range[i + 1]), queue }
     end
   end
-  if #INPUT.queues > 1 then
-    table.sort(heads, function(a, b) return a[2] < b[2] end)
-  end
+  table.sort(heads, function(a, b) return a[2] < b[2] end)
   local ids = {}
   for i = 1, math.min(count, #heads) do
     ids[i] = heads[i][1]
@@ -34,7 +39,8 @@ promote(INPUT.queues, PROMOTED)
 
 local taken, ids, fence, expired = {}, {}, false, 0
 repeat
-  local found = next_ids(INPUT.limit - #taken)
+  local count = INPUT.limit - #taken
+  local found = #INPUT.queues == 1 and next_of_one(INPUT.queues[1], count) or next_of_all(count)
   read(found)
   for _, id in ipairs(found) do
     local task = tasks[id]

@@ -4,7 +4,7 @@ local CHUNK = 200 -- events in one entry of the log
 local GRACE = 60000000 -- how long an outlived record may lie before endings sweep it away
 
 local tasks = {} -- id → task, false where the store has none
-local changed, is_changed = {}, {}
+local changed = {}
 local events = {}
 local bodies, bodies_gone = {}, {}
 local uniques, uniques_set = {}, {} -- key → holder's id; key → milliseconds, 0 to release, -1 to hold until released
@@ -47,8 +47,8 @@ local function held(id, fence)
 end
 
 local function touch(task)
-  if not is_changed[task] then
-    is_changed[task] = true
+  if task[FORMAT] == UNCHANGED then
+    task[FORMAT] = CHANGED
     changed[#changed + 1] = task
   end
 end
@@ -190,7 +190,7 @@ local function push(packed, offset)
     end
   end
   local task = {
-    1, id, name, queue, priority, number('seq'), 'queued', 0, 0, NOW, NOW,
+    UNCHANGED, id, name, queue, priority, number('seq'), 'queued', 0, 0, NOW, NOW,
     false, false, meta, false, false, false, false,
     visible, false, lifetime and NOW + lifetime or expires, 0, false, not hold and key, false,
   }

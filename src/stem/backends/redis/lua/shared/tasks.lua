@@ -6,18 +6,19 @@ local PAYLOAD, ERROR, META, WORKER, STARTED, FINISHED, BEAT = 12, 13, 14, 15, 16
 local VISIBLE, DUE, EXPIRES, DEATHS, HELD, UNIQUE, LETTER = 19, 20, 21, 22, 23, 24, 25
 local L_SEQ, L_REASON, L_META = 1, 2, 3 -- of a letter
 local WIDTH = 25
+local UNCHANGED, CHANGED = 0, 1 -- what stands for the format of a task in hand; what is written is 1, the format there is
 local TERMINAL = { succeeded = true, failed = true, cancelled = true }
 
 -- The task that is packed in the string, from its second field on: past the array's head and the format.
 -- Read as many values, not as one: tables that grow field by field are what costs most here.
 local function thaw(packed, offset)
   local task = { cmsgpack.unpack_limit(packed, WIDTH - 1, offset or 4) }
-  local behind = task[1]
-  task[FORMAT] = 1
+  local behind = task[FORMAT]
+  task[FORMAT] = UNCHANGED
   return task, behind
 end
 
--- Where the items of a packed list begin, and how far each begins after the one before.
+-- Where the items of a packed list begin.
 local function first_item(packed)
   local head = packed:byte(1)
   return head == 0xdd and 5 or head == 0xdc and 3 or 1
