@@ -115,6 +115,16 @@ def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path: Path) -> None
     store.upkeep.close()
 
 
+def test_a_file_that_was_taken_away_is_said(tmp_path: Path) -> None:
+    store = connect(f"sqlite:///{tmp_path}/stem.db", Settings())
+    store.broker.push([a_push()])
+    (tmp_path / "stem.db").rename(tmp_path / "elsewhere.db")
+    with pytest.raises(StoreRefused, match="moved or deleted"):
+        store.broker.push([a_push()])
+    (tmp_path / "elsewhere.db").rename(tmp_path / "stem.db")
+    store.upkeep.close()
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that another user can reach, unlike pytest's own."""

@@ -179,3 +179,13 @@ def test_a_writer_that_keeps_the_file_is_named_at_the_deadline(
     own.rollback()
     until(lambda: impatient.broker.push([a_push("a")])[0].created)
     impatient.upkeep.close()
+
+
+def test_a_transaction_that_has_read_too_early_is_told_how_to_begin(store: Store, own: sqlite3.Connection) -> None:
+    own.execute("BEGIN")
+    own.execute("SELECT count(*) FROM orders").fetchone()
+    store.broker.push([a_push("meanwhile")])
+    with pytest.raises(StoreUnavailable, match="BEGIN IMMEDIATE"):
+        store.broker.push([a_push("a")], connection=own)
+    own.rollback()
+    assert set(store.results.get(["meanwhile", "a"])) == {"meanwhile"}

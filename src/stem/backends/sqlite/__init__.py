@@ -29,6 +29,7 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
     file = File(place, settings.timeout_seconds)
     try:
         ns = prepare(file, settings.namespace, settings.timeout_seconds)
+        file.pin()
     except BaseException:
         file.close()
         raise

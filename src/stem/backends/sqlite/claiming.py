@@ -12,7 +12,7 @@ from stem.core.delivery import Delivery, Lease
 from stem.core.record import TaskError
 
 # So many delayed tasks of a queue become ready in one claim: when a million fall due together, no claim takes seconds.
-_PROMOTED_AT_ONCE = 10_000
+_PROMOTED_AT_ONCE = 5_000
 _EXPIRED = TaskError("Expired", "It expired before it could start.")
 
 

@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 
 from stem.backends.sqlite.address import Address
@@ -25,6 +26,7 @@ class File:
         self.is_closed = False
         self._synchronous = address.synchronous
         self._timeout_seconds = timeout_seconds
+        self._identity: tuple[int, int] | None = None
         self._begin_anew()
 
     @contextmanager
@@ -56,6 +58,10 @@ class File:
         with translated(self.path), self._lent() as connection:
             yield connection
 
+    def pin(self) -> None:
+        """From now on the file at this path must stay the one it is."""
+        self._identity = _identity(self.path)
+
     def close(self) -> None:
         """Those lent out are closed when they come back."""
         self.is_closed = True
@@ -74,6 +80,9 @@ class File:
             self._begin_anew()
         if self.is_closed:
             raise StoreUnavailable(f"The store at {self.path} has been closed; connect to it again.")
+        if self._identity is not None and _identity(self.path) != self._identity:
+            # SQLite would go on writing to the old file, and nobody would ever read it.
+            raise StoreRefused(f"{self.path} was moved or deleted while it was open; put it back, or connect again.")
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -148,3 +157,11 @@ def check_place(address: Address) -> None:
     if path.exists() and not os.access(path, os.R_OK | os.W_OK):
         raise StoreRefused(f"{path} may not be read and written by this process; give it permission.")
     # Only SQLite itself opens the file: closing a second handle would drop the locks that this process may hold on it.
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return (status.st_dev, status.st_ino)

@@ -36,7 +36,11 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def _meaning(path: Path, error: sqlite3.DatabaseError) -> StemError | None:
-    code = _code(error)
+    code, exact = _code(error), getattr(error, "sqlite_errorcode", 0)
+    if exact == sqlite3.SQLITE_BUSY_SNAPSHOT:
+        return StoreUnavailable(
+            f"{path} was changed by another writer after connection= had read it; begin with BEGIN IMMEDIATE."
+        )
     if code in _BUSY:
         return StoreUnavailable(f"{path} stayed locked by another writer past the deadline; find out who holds it.")
     if code == sqlite3.SQLITE_IOERR:

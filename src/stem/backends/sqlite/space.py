@@ -12,7 +12,8 @@ from stem.core.config import Retention
 from stem.core.errors import StoreUnavailable
 from stem.runtime.clock import Clock
 
-# Row numbers hold the namespace above these bits: one B-tree then keeps both the order and the namespaces apart.
+# Row numbers hold the namespace above these bits (task_insert.sql counts on it): one B-tree then keeps both the order
+# and the namespaces apart.
 _NUMBER_BITS = 40
 
 _POLL_SECONDS = 0.05
