@@ -20,7 +20,7 @@ check: $(VENV)/dev ## format, lint, types, import rule
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 bench: $(VENV)/dev ## measure the stores against their bars (takes minutes)
 	$(BIN)/python benchmarks/stores.py $(ARGS)
