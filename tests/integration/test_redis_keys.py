@@ -13,8 +13,9 @@ from stem.core.config import Retention, Settings
 from stem.core.delivery import DeadFilter
 from stem.core.envelope import Unique
 from stem.core.heartbeat import Heartbeat
+from stem.core.record import TaskFilter
 from stem.core.revoke import RevokeRequest
-from support.builders import a_push, dead, done
+from support.builders import a_push, dead, done, pushes
 from support.servers import RedisServer
 from support.until import until
 
@@ -46,12 +47,16 @@ def test_every_key_is_documented_and_nothing_outlives_its_time(
     until(lambda: store.upkeep.prune() == 0 and keys(server, namespace) == LASTING)
 
 
-def test_a_finished_record_expires_though_nobody_prunes(store: Store, server: "redis.Redis", namespace: str) -> None:
-    store.broker.push([a_push("a")])
-    (delivery,) = store.broker.claim(["default"], limit=1, lease_seconds=9)
-    assert server.pttl(f"stem:{{{namespace}}}:t:a") == -1
-    store.broker.settle([done(delivery)], worker="w")
-    until(lambda: store.results.get(["a"]) == {})
+def test_endings_sweep_what_retention_has_outlived(store: Store, server: "redis.Redis", namespace: str) -> None:
+    store.broker.push(pushes("a", "b", "c"))
+    settle_all(store, 3)
+    assert len(store.results.get(["a", "b", "c"])) == 3
+    ended_at = store.upkeep.now()
+    until(lambda: store.upkeep.now() > ended_at + BRIEF.results_seconds)
+    store.broker.push(pushes("d", "e"))
+    settle_all(store, 2)
+    assert keys(server, namespace) & {"t:a", "t:b", "t:c", "t:d", "t:e"} == {"t:d", "t:e"}
+    assert [record.id for record in store.results.page(TaskFilter(), limit=9).items] == ["e", "d"]
 
 
 def test_a_dead_letter_outlives_retention_and_its_record_with_it(store: Store, server: "redis.Redis") -> None:
@@ -62,13 +67,23 @@ def test_a_dead_letter_outlives_retention_and_its_record_with_it(store: Store, s
     assert store.deadletters.get("a") is not None
     assert "a" in store.results.get(["a"])
     store.deadletters.purge(DeadFilter())
-    until(lambda: store.results.get(["a"]) == {})
+    until(lambda: store.upkeep.prune() >= 0 and store.results.get(["a"]) == {})
+
+
+def settle_all(store: Store, count: int) -> None:
+    deliveries = store.broker.claim(["default"], limit=count, lease_seconds=9)
+    assert len(deliveries) == count
+    assert store.broker.settle([done(delivery) for delivery in deliveries], worker="w") == []
 
 
 def live(store: Store) -> Iterator[None]:
     """A short life that uses every key there is."""
     store.broker.push(
-        [a_push("a", unique="until-done"), a_push("b", unique=Unique("brief", 0.2)), a_push("c", delay=60)]
+        [
+            a_push("a", unique="until-done", args={"text": "x" * 2000}),
+            a_push("b", unique=Unique("brief", 0.2)),
+            a_push("c", delay=60),
+        ]
     )
     store.locks.acquire("lock", owner="me", ttl_seconds=0.2)
     store.heartbeats.beat(_heartbeat(), ttl_seconds=0.2)

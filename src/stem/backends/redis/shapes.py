@@ -57,6 +57,7 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
     held: bool = False
     unique: str | bool = False
     letter: Letter | bool = False
+    body: str | bool = False
 
 
 class Pushed(msgspec.Struct, frozen=True, array_like=True):

@@ -37,7 +37,7 @@ for _, queue in ipairs(INPUT.queues) do
 end
 promote(INPUT.queues, PROMOTED)
 
-local taken, ids, fence, expired = {}, {}, false, 0
+local taken, leased, fence, expired = {}, {}, false, 0
 repeat
   local count = INPUT.limit - #taken
   local found = #INPUT.queues == 1 and next_of_one(INPUT.queues[1], count) or next_of_all(count)
@@ -51,14 +51,14 @@ repeat
     elseif task and not TERMINAL[task[STATE]] then
       fence = fence or number('fence')
       lease(task, fence, task[VISIBLE] or INPUT.lease)
-      ids[#ids + 1] = id
+      leased[#leased + 1] = task
       taken[#taken + 1] = { id, task[NAME], task[QUEUE], task[ATTEMPT], task[DEATHS], false }
     end
   end
 until #found == 0 or #taken == INPUT.limit or expired >= AT_ONCE
 
-for i, body in ipairs(fetch('b:', ids)) do
-  taken[i][6] = body or ''
+for i, body in ipairs(bodies_of(leased)) do
+  taken[i][6] = body
 end
 for queue, count in pairs(seen) do
   if count > 0 then

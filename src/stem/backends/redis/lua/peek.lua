@@ -10,13 +10,12 @@ if #ids < INPUT.limit then
   end
 end
 read(ids)
-local peeked = {}
-for i, body in ipairs(fetch('b:', ids)) do
-  local task = tasks[ids[i]]
-  if task then
-    peeked[#peeked + 1] = {
-      task[ID], task[NAME], task[QUEUE], task[PRIORITY], task[ATTEMPT], task[DUE], body or '',
-    }
-  end
+local waiting, peeked = {}, {}
+for _, id in ipairs(ids) do
+  waiting[#waiting + 1] = tasks[id] or nil
+end
+for i, body in ipairs(bodies_of(waiting)) do
+  local task = waiting[i]
+  peeked[i] = { task[ID], task[NAME], task[QUEUE], task[PRIORITY], task[ATTEMPT], task[DUE], body }
 end
 return cmsgpack.pack(peeked)

@@ -1,7 +1,7 @@
 -- Tasks are read once, changed in Lua, and written by commit() with few commands for the whole batch.
 local RANK = 562949953421312 -- 2^49: a priority's share of a ready score; sequence numbers stay below it
-local CHUNK = 200 -- events in one entry of the log
-local GRACE = 60000000 -- how long an outlived record may lie before endings sweep it away
+local SMALL = 1024 -- a body up to this long lies in its task; a longer one beside it, so that changes need not copy it
+local CHUNK = 200 -- events in one entry of the log, ids in one of the list of endings
 
 local tasks = {} -- id → task, false where the store has none
 local changed = {}
@@ -38,6 +38,22 @@ local function read(ids)
       tasks[wanted[i]] = thaw(packed)
     end
   end
+end
+
+-- Their bodies, in order.
+local function bodies_of(list)
+  local found, ids, places = {}, {}, {}
+  for i, task in ipairs(list) do
+    found[i] = task[BODY]
+    if not task[BODY] then
+      ids[#ids + 1] = task[ID]
+      places[#ids] = i
+    end
+  end
+  for i, body in ipairs(fetch('b:', ids)) do
+    found[places[i]] = body or ''
+  end
+  return found
 end
 
 -- The task, if the lease on it is still good.
@@ -127,8 +143,10 @@ end
 
 -- Nothing will run this task again: keep its record only.
 local function retire(task)
-  bodies_gone[#bodies_gone + 1] = PREFIX .. 'b:' .. task[ID]
-  task[DUE], task[EXPIRES], task[VISIBLE], task[DEATHS], task[LETTER] = false, false, false, 0, false
+  if not task[BODY] then
+    bodies_gone[#bodies_gone + 1] = PREFIX .. 'b:' .. task[ID]
+  end
+  task[DUE], task[EXPIRES], task[VISIBLE], task[DEATHS], task[LETTER], task[BODY] = false, false, false, 0, false, false
 end
 
 local function holder(key)
@@ -192,11 +210,15 @@ local function push(packed, offset)
   local task = {
     UNCHANGED, id, name, queue, priority, number('seq'), 'queued', 0, 0, NOW, NOW,
     false, false, meta, false, false, false, false,
-    visible, false, lifetime and NOW + lifetime or expires, 0, false, not hold and key, false,
+    visible, false, lifetime and NOW + lifetime or expires, 0, false, not hold and key, false, false,
   }
+  if #body <= SMALL then
+    task[BODY] = body
+  else
+    bodies[#bodies + 1] = PREFIX .. 'b:' .. id
+    bodies[#bodies + 1] = body
+  end
   tasks[id] = task
-  bodies[#bodies + 1] = PREFIX .. 'b:' .. id
-  bodies[#bodies + 1] = body
   indexed[#indexed + 1] = task[SEQ]
   indexed[#indexed + 1] = id
   touch(task)
@@ -226,11 +248,10 @@ local function forget(horizon, limit)
   local list, late, dropped = PREFIX .. 'ended', PREFIX .. 'late', 0
   while dropped < limit do
     local entry = redis.call('LINDEX', list, 0)
-    local ids = entry and cmsgpack.unpack(entry)
-    if not ids or table.remove(ids, 1) > horizon then
+    if not entry or tonumber(entry:sub(1, 16)) > horizon then
       break
     end
-    dropped = dropped + drop_records(ids, horizon)
+    dropped = dropped + drop_records(cmsgpack.unpack(entry:sub(17)), horizon)
     redis.call('LPOP', list)
   end
   if dropped < limit then
@@ -243,37 +264,37 @@ end
 
 -- Endings pay for the sweeping, so that the past stays bounded though nobody calls prune.
 local function sweep(count)
-  forget(NOW - RETENTION.results * 1000 - GRACE, count)
+  forget(NOW - RETENTION.results * 1000, count)
+end
+
+-- Note who ended now: when, in 16 digits, then the packed ids.
+local function write_ended(ids)
+  for first = 1, #ids, CHUNK do
+    local some = { unpack(ids, first, math.min(first + CHUNK - 1, #ids)) }
+    redis.call('RPUSH', PREFIX .. 'ended', string.format('%016d', NOW) .. cmsgpack.pack(some))
+  end
 end
 
 local function write_tasks()
-  local lasting, ended, now, late = {}, {}, { NOW }, {}
+  local values, ended, now, late = {}, {}, {}, {}
   for i = 1, #changed do
     local task = changed[i]
     local id = task[ID]
-    local key, packed = PREFIX .. 't:' .. id, cmsgpack.pack(task)
-    local is_terminal = TERMINAL[task[STATE]]
-    if is_terminal then
+    values[2 * i - 1] = PREFIX .. 't:' .. id
+    values[2 * i] = cmsgpack.pack(task)
+    if TERMINAL[task[STATE]] then
       ended[#ended + 1] = id
-    end
-    if not is_terminal or task[LETTER] then
-      lasting[#lasting + 1] = key
-      lasting[#lasting + 1] = packed
-    else
-      redis.call('SET', key, packed, 'PX', RETENTION.results)
-      if task[FINISHED] == NOW then
-        now[#now + 1] = id
-      else
+      if task[FINISHED] ~= NOW then
         late[#late + 1] = task[FINISHED] or 0
         late[#late + 1] = id
+      elseif not task[LETTER] then
+        now[#now + 1] = id
       end
     end
   end
-  spread(lasting, 'MSET')
+  spread(values, 'MSET')
   spread(late, 'ZADD', PREFIX .. 'late')
-  if #now > 1 then
-    redis.call('RPUSH', PREFIX .. 'ended', cmsgpack.pack(now))
-  end
+  write_ended(now)
   if #ended > 0 then
     redis.call('PUBLISH', PREFIX .. 'ended', cmsgpack.pack(ended))
   end

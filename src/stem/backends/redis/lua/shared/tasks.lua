@@ -3,9 +3,9 @@
 -- differ in a few digits only would all fall together.
 local FORMAT, ID, NAME, QUEUE, PRIORITY, SEQ, STATE, ATTEMPT, FENCE, ENQUEUED, UPDATED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local PAYLOAD, ERROR, META, WORKER, STARTED, FINISHED, BEAT = 12, 13, 14, 15, 16, 17, 18
-local VISIBLE, DUE, EXPIRES, DEATHS, HELD, UNIQUE, LETTER = 19, 20, 21, 22, 23, 24, 25
+local VISIBLE, DUE, EXPIRES, DEATHS, HELD, UNIQUE, LETTER, BODY = 19, 20, 21, 22, 23, 24, 25, 26
 local L_SEQ, L_REASON, L_META = 1, 2, 3 -- of a letter
-local WIDTH = 25
+local WIDTH = 26
 local UNCHANGED, CHANGED = 0, 1 -- what stands for the format of a task in hand; what is written is 1, the format there is
 local TERMINAL = { succeeded = true, failed = true, cancelled = true }
 
