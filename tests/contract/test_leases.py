@@ -99,6 +99,20 @@ def test_one_lease_twice_in_one_batch_ends_once(store: Store) -> None:
     assert kinds_of(store, "a").count(EventKind.SUCCEEDED) == 1
 
 
+def test_one_lease_twice_in_one_batch_starts_once(store: Store) -> None:
+    store.broker.push(pushes("a", "b"))
+    a, b = claim(store)
+    assert store.broker.start([a.lease, a.lease], worker=WORKER) == []
+    assert kinds_of(store, "a") == [EventKind.ENQUEUED, EventKind.STARTED]
+    reports = [Report(b.lease, {"n": 1}), Report(b.lease), Report(b.lease, {"n": 2})]
+    assert store.broker.report(reports, worker=WORKER) == []
+    assert [str(kind) for kind in kinds_of(store, "b")] == ["enqueued", "started", "progress", "heartbeat", "progress"]
+    assert record(store, "b").meta == {"progress": {"n": 2}}
+    store.broker.settle([done(a)], worker=WORKER)
+    assert store.broker.start([a.lease, a.lease], worker=WORKER) == [a.lease, a.lease]
+    assert store.broker.renew([a.lease, a.lease], lease_seconds=1) == [a.lease, a.lease]
+
+
 def test_a_lease_past_its_end_is_good_until_it_is_reclaimed(store: Store) -> None:
     delivery = push_and_claim(store, a_push("a"), lease=0.0)
     until(lambda: store.upkeep.now() > record(store, "a").enqueued_at.timestamp() + 0.05)
