@@ -30,7 +30,7 @@ class Letter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Stored(msgspec.Struct, frozen=True, array_like=True):
-    """A task as the server keeps it; False stands for none. Only scripts use the fields after `beat`."""
+    """A task as the server keeps it; False stands for none. Only scripts use the fields after `beat`, save `letter`."""
 
     format: int
     id: str
