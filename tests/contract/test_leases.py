@@ -113,6 +113,20 @@ def test_one_lease_twice_in_one_batch_starts_once(store: Store) -> None:
     assert store.broker.renew([a.lease, a.lease], lease_seconds=1) == [a.lease, a.lease]
 
 
+def test_the_old_and_the_new_lease_of_a_task_may_meet_in_one_batch(store: Store) -> None:
+    old = push_and_claim(store, a_push("a"), lease=0.02)
+    expire(store, old)
+    new = claim_one(store)
+    both = [old.lease, new.lease]
+    assert store.broker.start(both, worker=WORKER) == [old.lease]
+    assert store.broker.report([Report(lease, {"fence": lease.fence}) for lease in both], worker=WORKER) == [old.lease]
+    assert store.broker.renew(both, lease_seconds=60) == [old.lease]
+    assert store.broker.settle([done(old, "old"), done(new, "new")], worker=WORKER) == [old.lease]
+    assert record(store, "a").result() == "new"
+    kinds = [str(kind) for kind in kinds_of(store, "a")]
+    assert kinds == ["enqueued", "requeued", "started", "progress", "succeeded"]
+
+
 def test_a_lease_past_its_end_is_good_until_it_is_reclaimed(store: Store) -> None:
     delivery = push_and_claim(store, a_push("a"), lease=0.0)
     until(lambda: store.upkeep.now() > record(store, "a").enqueued_at.timestamp() + 0.05)
