@@ -39,6 +39,21 @@ def test_it_does_not_block_without_time(store: Store) -> None:
     assert time.monotonic() - began < SOON
 
 
+def test_a_wait_shorter_than_a_round_trip_is_a_short_wait_and_no_failure(store: Store, open_store: OpenStore) -> None:
+    other = open_store()
+    subscription = store.mail.subscribe("news")
+    crowd = [a_push(queue="other") for _ in range(3000)]
+    busy = in_thread(lambda: other.broker.push(crowd))  # keeps the store from answering within a millisecond
+    for _ in range(20):
+        assert not store.broker.wait(["default"], timeout_seconds=0.001)
+        assert store.results.wait(["nobody"], timeout_seconds=0.001) == {}
+        assert store.mail.receive("box", timeout_seconds=0.001) == []
+        assert subscription.receive(timeout_seconds=0.001) == []
+        assert store.events.wait(store.events.head(), timeout_seconds=0.001) in (True, False)
+    assert len(busy.result(20)) == 3000
+    subscription.close()
+
+
 def test_a_push_wakes_it(store: Store, open_store: OpenStore) -> None:
     other = open_store()
     waiter = in_thread(lambda: timed(lambda: store.broker.wait(["x", "default"], timeout_seconds=20)))
