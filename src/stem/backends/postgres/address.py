@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from psycopg import ProgrammingError
@@ -38,7 +39,8 @@ def address(url: str, settings: Settings) -> Address:
         ) from error
     # What the URL says goes before what we would choose.
     chosen = {**_network(settings), **_tls(settings)}
-    return Address(make_conninfo(**{**chosen, **given}), schema, name)
+    parameters: dict[str, Any] = {**chosen, **given}
+    return Address(make_conninfo(**parameters), schema, name)
 
 
 def _network(settings: Settings) -> dict[str, str | int]:

@@ -18,7 +18,9 @@ def column(cells: Sequence[str | None]) -> str:
     """Raises InvalidTask for a cell that holds the mark."""
     joined = MARK.join([cell or "" for cell in cells])
     if joined.count(MARK) != len(cells) - 1:
-        raise InvalidTask("A text holds the control character 1, which is not allowed in ids, names or JSON; remove it.")
+        raise InvalidTask(
+            "A text holds the control character 1, which is not allowed in ids, names or JSON; remove it."
+        )
     return joined if len(joined) >= len(cells) else ""  # nothing but marks: all null
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import psycopg
@@ -53,7 +54,9 @@ def _driver_connection(connection: Any) -> Any:
         return connection
     if hasattr(connection, "ensure_connection"):  # Django's wrapper
         if not connection.in_atomic_block and connection.get_autocommit():
-            raise UsageError("Django's connection is in autocommit, outside of any transaction; use transaction.atomic().")
+            raise UsageError(
+                "Django's connection is in autocommit, outside of any transaction; use transaction.atomic()."
+            )
         connection.ensure_connection()
         return connection.connection
     if callable(getattr(connection, "connection", None)) and hasattr(connection, "get_bind"):  # SQLAlchemy's Session
@@ -98,7 +101,7 @@ def _check_psycopg2(driver: Any) -> None:
 
 
 def _psycopg2_run(driver: Any) -> Run:
-    from psycopg2.extensions import cursor as plain_cursor
+    plain_cursor = import_module("psycopg2.extensions").cursor
 
     def run(query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         with driver.cursor(cursor_factory=plain_cursor) as cursor:

@@ -95,9 +95,12 @@ class Link:
         try:
             yield conn
         except DeadlinePassed:
-            conn.abandon()
+            threading.Thread(target=_give_up, args=(conn, pool), name="stem-postgres-cancel", daemon=True).start()
             raise
-        finally:
+        except BaseException:
+            pool.putconn(conn)
+            raise
+        else:
             pool.putconn(conn)
 
     def _opened(self) -> "ConnectionPool[Timed]":
@@ -136,18 +139,6 @@ class Timed(psycopg.Connection[Row]):
             return super().wait(gen, *args, **kwargs)
         return super().wait(self._until_deadline(gen), interval=_CHECK_SECONDS)
 
-    def abandon(self) -> None:
-        """Give up on the statement under way. The server is told by the by, lest it go on for nobody."""
-        if self.closed:
-            return
-        try:
-            canceller = self.pgconn.get_cancel()
-        except psycopg.Error:
-            canceller = None
-        self.close()
-        if canceller is not None:
-            threading.Thread(target=_cancel, args=(canceller,), name="stem-cancel", daemon=True).start()
-
     def _until_deadline(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
         try:
             wanted = next(gen)
@@ -175,8 +166,13 @@ def _was_closed_by_server(conn: Timed) -> bool:
     return bool(poller.poll(0))
 
 
-def _cancel(canceller: psycopg.pq.abc.PGcancel) -> None:
+def _give_up(conn: Timed, pool: "ConnectionPool[Timed]") -> None:
+    """Tell the server to stop what it does for nobody, then close. Older libraries would block the process doing so."""
     try:
-        canceller.cancel()
+        if psycopg.capabilities.has_cancel_safe():
+            conn.cancel_safe(timeout=1.0)
     except psycopg.Error:
-        return  # the server is gone, and the statement with it
+        pass  # the server is gone or frozen, and hears nothing
+    finally:
+        conn.close()
+        pool.putconn(conn)

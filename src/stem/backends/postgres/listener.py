@@ -17,6 +17,7 @@ from stem.core.errors import StemError
 T = TypeVar("T")
 
 _FIRST_POLL_SECONDS = 0.25
+_SOON_SECONDS = 0.01
 _LAST_POLL_SECONDS = 1.0
 _BREATH_SECONDS = 0.2  # how soon a listener hears that its store was closed
 _RETRY_SECONDS = 1.0
@@ -61,10 +62,9 @@ class Listener:
                 if left <= 0 or self._is_closed:
                     return None
                 due = next_look() if next_look is not None else poll
-                if waiter.woken.wait(max(0.0, min(left, poll, due))):
-                    poll = 0.01  # news came, but what it tells of may not be visible yet
-                else:
-                    poll = min(max(poll * 2, 0.02), _LAST_POLL_SECONDS)
+                is_woken = waiter.woken.wait(max(0.0, min(left, poll, due)))
+                # News came, but what it tells of may not be visible yet: look again soon, then ever more seldom.
+                poll = _SOON_SECONDS if is_woken else min(poll * 2, _LAST_POLL_SECONDS)
 
     def close(self) -> None:
         self._is_closed = True

@@ -2,10 +2,9 @@
 
 from functools import cache
 from importlib.resources import files
-from typing import cast
+from typing import LiteralString, cast
 
 from psycopg import sql
-from typing_extensions import LiteralString
 
 _FOLDER = files(__package__) / "sql"
 
@@ -13,7 +12,7 @@ _FOLDER = files(__package__) / "sql"
 @cache
 def text(path: str) -> LiteralString:
     """The file as it is."""
-    return cast(LiteralString, (_FOLDER / path).read_text(encoding="utf-8"))
+    return cast("LiteralString", (_FOLDER / path).read_text(encoding="utf-8"))
 
 
 @cache

@@ -26,7 +26,9 @@ class PostgresUpkeep(Upkeep):
         if fsync != "on":
             warnings.append("fsync is off, so a crash of the server can lose tasks; set fsync = on.")
         if synchronous == "off":
-            warnings.append("synchronous_commit is off, so a crash can lose the last tasks; set synchronous_commit = on.")
+            warnings.append(
+                "synchronous_commit is off, so a crash can lose the last tasks; set synchronous_commit = on."
+            )
         if autovacuum != "on":
             warnings.append("autovacuum is off, so tables will bloat and slow down; set autovacuum = on.")
         if lag is not None and lag > 60:

@@ -1,0 +1,181 @@
+"""Pushes that join the caller's own Postgres transaction: rollback leaves nothing, commit exactly one."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import django
+import psycopg
+import pytest
+import sqlalchemy
+from django.conf import settings as django_settings
+from psycopg.rows import dict_row
+from sqlalchemy.orm import Session
+
+from stem.backends import connect
+from stem.contracts.store import Store
+from stem.core.config import Settings
+from stem.core.errors import UsageError
+from support.asking import claim, depth, ids, kinds_of
+from support.builders import a_push
+from support.servers import PostgresServer
+
+
+@pytest.fixture
+def joinable(postgres_server: PostgresServer, namespace: str) -> Iterator[Store]:
+    store = connect(postgres_server.url, Settings(namespace=namespace))
+    yield store
+    store.upkeep.close()
+
+
+class Undo(Exception):
+    """Raised by a test to roll its transaction back."""
+
+
+@contextmanager
+def psycopg_transaction(server: PostgresServer) -> Iterator[Any]:
+    with psycopg.connect(server.url, row_factory=dict_row) as connection:
+        yield connection
+
+
+@contextmanager
+def psycopg_block_in_autocommit(server: PostgresServer) -> Iterator[Any]:
+    with psycopg.connect(server.url, autocommit=True) as connection, connection.transaction():
+        yield connection
+
+
+@contextmanager
+def sqlalchemy_connection(server: PostgresServer) -> Iterator[Any]:
+    engine = sqlalchemy.create_engine(server.url.replace("postgresql://", "postgresql+psycopg://"))
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def sqlalchemy_session(server: PostgresServer) -> Iterator[Any]:
+    engine = sqlalchemy.create_engine(server.url.replace("postgresql://", "postgresql+psycopg://"))
+    try:
+        with Session(engine) as session, session.begin():
+            yield session
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def django_connection(server: PostgresServer) -> Iterator[Any]:
+    from django.db import connection, transaction
+
+    connection.settings_dict["HOST"] = server.socket_directory
+    try:
+        with transaction.atomic():
+            yield connection
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _django() -> None:
+    if not django_settings.configured:
+        django_settings.configure(
+            DATABASES={
+                "default": {
+                    "ENGINE": "django.db.backends.postgresql",
+                    "NAME": "postgres",
+                    "USER": "postgres",
+                    "HOST": "",
+                }
+            }
+        )
+        django.setup()
+
+
+Way = Callable[[PostgresServer], AbstractContextManager[Any]]
+WAYS: list[Way] = [
+    psycopg_transaction,
+    psycopg_block_in_autocommit,
+    sqlalchemy_connection,
+    sqlalchemy_session,
+    django_connection,
+]
+ways = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+
+
+@ways
+def test_a_commit_makes_exactly_one_task_visible(joinable: Store, postgres_server: PostgresServer, way: Way) -> None:
+    with way(postgres_server) as connection:
+        (receipt,) = joinable.broker.push([a_push("a")], connection=connection)
+        (again,) = joinable.broker.push([a_push("a")], connection=connection)
+        assert (receipt.created, again.created) == (True, False)
+        assert claim(joinable) == []
+        assert joinable.results.get(["a"]) == {}
+    assert ids(claim(joinable)) == ["a"]
+    assert kinds_of(joinable, "a") == ["enqueued"]
+
+
+@ways
+def test_a_rollback_leaves_nothing(joinable: Store, postgres_server: PostgresServer, way: Way) -> None:
+    def undone() -> None:
+        with way(postgres_server) as connection:
+            joinable.broker.push([a_push("a"), a_push("b", queue="other")], connection=connection)
+            raise Undo
+
+    with pytest.raises(Undo):
+        undone()
+    assert joinable.broker.depth() == {}
+    assert joinable.events.head() is None
+    assert joinable.broker.push([a_push("a")])[0].created
+
+
+def test_the_callers_own_writes_and_the_push_stand_or_fall_together(
+    joinable: Store, postgres_server: PostgresServer
+) -> None:
+    with psycopg.connect(postgres_server.url) as connection:
+        connection.execute("CREATE TEMP TABLE orders (id integer)")
+        connection.commit()
+        connection.execute("INSERT INTO orders VALUES (1)")
+        joinable.broker.push([a_push("a")], connection=connection)
+        connection.rollback()
+        assert connection.execute("SELECT count(*) FROM orders").fetchone() == (0,)
+    assert depth(joinable).ready == 0
+
+
+def test_a_waiter_wakes_when_the_caller_commits(joinable: Store, postgres_server: PostgresServer) -> None:
+    with psycopg.connect(postgres_server.url) as connection:
+        joinable.broker.push([a_push("a")], connection=connection)
+        assert not joinable.broker.wait(["default"], timeout_seconds=0.1)
+        connection.commit()
+        assert joinable.broker.wait(["default"], timeout_seconds=5)
+
+
+def test_autocommit_without_a_transaction_is_refused(joinable: Store, postgres_server: PostgresServer) -> None:
+    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+        with pytest.raises(UsageError, match="autocommit"):
+            joinable.broker.push([a_push("a")], connection=connection)
+    assert depth(joinable).ready == 0
+
+
+def test_django_outside_of_atomic_is_refused(joinable: Store, postgres_server: PostgresServer) -> None:
+    from django.db import connection
+
+    connection.settings_dict["HOST"] = postgres_server.socket_directory
+    with pytest.raises(UsageError, match="atomic"):
+        joinable.broker.push([a_push("a")], connection=connection)
+    connection.close()
+
+
+def test_a_database_without_the_schema_is_refused(joinable: Store, postgres_server: PostgresServer) -> None:
+    with psycopg.connect(postgres_server.url, autocommit=True) as admin:
+        admin.execute("DROP DATABASE IF EXISTS elsewhere")
+        admin.execute("CREATE DATABASE elsewhere")
+    with psycopg.connect(postgres_server.url, dbname="elsewhere") as connection:
+        with pytest.raises(UsageError, match="has no Stem schema 'stem'; pass a connection"):
+            joinable.broker.push([a_push("a")], connection=connection)
+        connection.rollback()
+
+
+def test_something_that_is_no_connection_is_refused(joinable: Store) -> None:
+    with pytest.raises(UsageError, match="got a int"):
+        joinable.broker.push([a_push("a")], connection=42)
