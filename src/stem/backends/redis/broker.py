@@ -56,7 +56,7 @@ class RedisBroker(Broker):
         names = list(dict.fromkeys(queues))
 
         def look(left: float) -> _Due:
-            return _Due(int(self._space.run("due", names, within=max(left, 0.1))))
+            return _Due(int(self._space.run("due", names, within=left)))
 
         due = self._space.wait(
             [f"wake:{name}" for name in names], look, timeout_seconds=timeout_seconds, pause=lambda due: due.pause

@@ -39,7 +39,7 @@ class RedisEvents(Events):
         seen = int(after or 0)
 
         def look(left: float) -> bool:
-            offset, floor = self._ends(max(left, 0.1))
+            offset, floor = self._ends(left)
             return offset > max(seen, floor)
 
         return self._space.wait(["events"], look, timeout_seconds=timeout_seconds)

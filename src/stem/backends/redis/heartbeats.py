@@ -21,7 +21,7 @@ class RedisHeartbeats(Heartbeats):
         return sorted(pulses, key=lambda pulse: pulse.heartbeat.worker_id)
 
     def forget(self, worker_id: str) -> bool:
-        return bool(self._space.link.call("DEL", self._space.key(f"beat:{worker_id}")))
+        return bool(self._space.run("forget", worker_id))
 
 
 _pulses = msgspec.msgpack.Decoder(list[tuple[int, str]]).decode

@@ -76,7 +76,7 @@ class RedisResults(Results):
         wanted = frozenset(task_ids)
 
         def look(left: float) -> dict[str, TaskRecord]:
-            return {id: each for id, each in self._get(task_ids, max(left, 0.1)).items() if each.is_terminal}
+            return {id: each for id, each in self._get(task_ids, left).items() if each.is_terminal}
 
         return self._space.wait(
             ["ended"],

@@ -12,9 +12,11 @@ from stem.backends.redis.ears import Ears
 from stem.backends.redis.link import Link
 from stem.backends.redis.scripts import script
 from stem.core.config import Settings
+from stem.core.errors import StoreUnavailable
 
 T = TypeVar("T")
 POLL_SECONDS = 2.0  # stands behind every notification
+LOOK_SECONDS = 1.0  # a look gets at least this long, however little the caller's time is: a busy server is not gone
 
 
 class Space:
@@ -54,16 +56,22 @@ class Space:
         look. `pause` says how soon to look again without any news.
         """
         end = time.monotonic() + timeout_seconds
-        seen = look(max(0.0, timeout_seconds))
+        seen = look(max(LOOK_SECONDS, timeout_seconds))
         if seen or timeout_seconds <= 0:
             return seen
-        with self.ears.open([self.prefix + channel for channel in channels], within=timeout_seconds) as ear:
-            while True:
-                seen = look(max(0.0, end - time.monotonic()))
-                left = end - time.monotonic()
-                if seen or left <= 0 or self.link.is_closed:
-                    return seen
-                ear.listen(min(left, POLL_SECONDS, pause(seen)), is_news)
+        try:
+            with self.ears.open([self.prefix + channel for channel in channels], within=timeout_seconds) as ear:
+                while True:
+                    seen = look(max(LOOK_SECONDS, end - time.monotonic()))
+                    left = end - time.monotonic()
+                    if seen or left <= 0 or self.link.is_closed:
+                        return seen
+                    ear.listen(min(left, POLL_SECONDS, pause(seen)), is_news)
+        except StoreUnavailable:
+            # The caller's time may be shorter than the server's: what ran out first is no fault of the server's.
+            if time.monotonic() < end or timeout_seconds >= self.link.timeout_seconds:
+                raise
+            return seen
 
 
 def pack(value: Any) -> bytes:
