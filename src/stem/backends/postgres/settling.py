@@ -51,6 +51,8 @@ def _kind(settlement: Settlement) -> str:
             return "R"
         case Dead():
             return "X"
+        case Requeue(throttled=True, died=True):
+            return "B"
         case Requeue(throttled=True):
             return "T"
         case Requeue(died=True):

@@ -2,7 +2,7 @@
 
 from functools import cache
 from importlib.resources import files
-from typing import LiteralString, cast
+from typing import LiteralString
 
 from psycopg import sql
 
@@ -12,7 +12,7 @@ _FOLDER = files(__package__) / "sql"
 @cache
 def text(path: str) -> LiteralString:
     """The file as it is."""
-    return cast("LiteralString", (_FOLDER / path).read_text(encoding="utf-8"))
+    return (_FOLDER / path).read_text(encoding="utf-8")
 
 
 @cache

@@ -1,5 +1,5 @@
 -- Broker.settle for any batch: write each ending whole: record, acknowledgement, meta, events, unique keys.
--- kinds: D done, R retry, X dead, Q requeue, T requeue by a limiter, F requeue after a death, C cancelled.
+-- kinds: D done, R retry, X dead, Q requeue, T requeue by a limiter, F requeue after a death, B both, C cancelled.
 -- Answers with the places of the held leases, or null for all.
 CREATE OR REPLACE FUNCTION settle(
     _ns text, _worker text, _ids text, _fences text, _runs text, _payloads text, _metas text, _progress text, _places text,
@@ -37,10 +37,10 @@ BEGIN
         SET place = CASE WHEN b.next_due_at <= _now THEN 0 ELSE 1 END, due_at = b.next_due_at,
             leased_until = NULL, worker = NULL, started_at = NULL, updated_at = _now,
             attempt = m.attempt + CASE b.kind WHEN 'R' THEN 1 ELSE 0 END,
-            deaths = m.deaths + CASE b.kind WHEN 'F' THEN 1 ELSE 0 END,
+            deaths = m.deaths + CASE WHEN b.kind IN ('F', 'B') THEN 1 ELSE 0 END,
             error = CASE b.kind WHEN 'R' THEN b.new_error ELSE m.error END,
             progress = b.progress, meta = b.meta
-        FROM batch b WHERE m.ctid = ANY (rows) AND m.id = b.id AND b.kind IN ('R', 'Q', 'T', 'F')
+        FROM batch b WHERE m.ctid = ANY (rows) AND m.id = b.id AND b.kind IN ('R', 'Q', 'T', 'F', 'B')
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,
                              attempt, priority, state, queue, name, worker, payload, error, progress, meta)
@@ -59,7 +59,7 @@ BEGIN
         SELECT _ns, CASE step WHEN 0 THEN started_at ELSE _now END, enqueued_at, started_at, attempt,
                CASE WHEN step = 0 THEN 'started' WHEN step = 2 THEN 'dead-lettered'
                     ELSE CASE kind WHEN 'D' THEN 'succeeded' WHEN 'R' THEN 'retried' WHEN 'X' THEN 'failed'
-                                   WHEN 'T' THEN 'throttled' WHEN 'C' THEN 'revoked' ELSE 'requeued' END END,
+                                   WHEN 'T' THEN 'throttled' WHEN 'B' THEN 'throttled' WHEN 'C' THEN 'revoked' ELSE 'requeued' END END,
                id, name, queue, _worker, CASE step WHEN 0 THEN NULL ELSE data END
         FROM batch CROSS JOIN generate_series(0, 2) AS step
         WHERE step = 1 OR (step = 0 AND is_new) OR (step = 2 AND kind = 'X')

@@ -21,7 +21,8 @@ BEGIN
     )
     INSERT INTO events (ns, at, enqueued_at, started_at, attempt, kind, task_id, name, queue, worker)
     SELECT _ns, _now, b.enqueued_at, _now, b.attempt, 'started', b.id, b.name, b.queue, _worker
-    FROM begun b JOIN unnest(ids) WITH ORDINALITY AS u (id, place) ON u.id = b.id
+    FROM begun b JOIN unnest(ids, fences) WITH ORDINALITY AS u (id, fence, place)
+         ON u.id = b.id AND u.fence::bigint = b.fence
     ORDER BY u.place;
     RETURN places;
 END $$
