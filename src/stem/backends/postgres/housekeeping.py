@@ -1,12 +1,13 @@
 """Prune and vacuum by the by: settling workers keep the store small, in a thread of their own, one worker at a time."""
 
 import threading
+from contextlib import suppress
 from time import monotonic
 
 import psycopg
 from psycopg import sql
 
-from stem.backends.postgres.link import Link
+from stem.backends.postgres.link import Link, Timed
 from stem.backends.postgres.statements import call
 from stem.core.config import Retention
 from stem.core.errors import StemError
@@ -18,6 +19,7 @@ _PRUNE_STEPS = 20
 # Autovacuum comes by once a minute at best; a busy queue needs it every few seconds.
 _VACUUM_EVERY_ENDINGS = 20_000
 _VACUUM_EVERY_SECONDS = 2.0
+_VACUUM_SECONDS = 600.0
 
 
 class Housekeeper:
@@ -29,6 +31,7 @@ class Housekeeper:
         self._vacuumed_at = self._pruned_at = monotonic()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._vacuuming: Timed | None = None
 
     def note(self, endings: int) -> None:
         """So many tasks have just ended; see whether something is to be done."""
@@ -53,7 +56,11 @@ class Housekeeper:
             self._lock.release()
 
     def close(self) -> None:
-        thread = self._thread
+        """A vacuum under way is called off."""
+        conn, thread = self._vacuuming, self._thread
+        if conn is not None and psycopg.capabilities.has_cancel_safe():
+            with suppress(psycopg.Error):  # it ended by itself meanwhile
+                conn.cancel_safe(timeout=0.5)
         if thread is not None:
             thread.join(1.0)
 
@@ -82,7 +89,14 @@ class Housekeeper:
         """A role that does not own the table gets a warning from the server and nothing else."""
         messages = sql.Identifier(self._link.address.schema, "messages")
         options = sql.SQL("SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF")
-        self._link.rows(sql.SQL("VACUUM ({}) {}").format(options, messages).as_bytes(None))
+        conn = self._link.dedicated()
+        conn.deadline = monotonic() + _VACUUM_SECONDS
+        try:
+            self._vacuuming = conn
+            conn.execute(sql.SQL("VACUUM ({}) {}").format(options, messages))
+        finally:
+            self._vacuuming = None
+            conn.close()
 
     def _is_my_turn(self) -> bool:
         query = sql.SQL(

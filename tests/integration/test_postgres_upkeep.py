@@ -1,0 +1,68 @@
+"""A busy Postgres store keeps itself small: it prunes and vacuums by the by, and says what endangers it."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from stem.backends import connect
+from stem.backends.postgres import housekeeping
+from stem.contracts.store import Store
+from stem.core.config import Retention, Settings
+from support.asking import WORKER, claim
+from support.builders import a_push, done
+from support.servers import PostgresServer
+from support.until import until
+
+
+@pytest.fixture
+def forgetful(postgres_server: PostgresServer, namespace: str) -> Iterator[Store]:
+    retention = Retention(results_seconds=0.001, events_seconds=3600, events_count=10)
+    store = connect(postgres_server.url, Settings(namespace=namespace, retention=retention))
+    yield store
+    store.upkeep.close()
+
+
+def test_settling_vacuums_the_queue_so_that_claims_do_not_step_over_the_dead(
+    forgetful: Store, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "_VACUUM_EVERY_ENDINGS", 50)
+    monkeypatch.setattr(housekeeping, "_VACUUM_EVERY_SECONDS", 0.0)
+    with psycopg.connect(postgres_server.url, autocommit=True) as admin:
+        before = _vacuums(admin)
+        forgetful.broker.push([a_push() for _ in range(100)])
+        forgetful.broker.settle([done(delivery) for delivery in claim(forgetful)], worker=WORKER)
+        until(lambda: _vacuums(admin) > before)
+
+
+def test_settling_prunes_what_retention_has_outlived(forgetful: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "_PRUNE_EVERY_SECONDS", 0.0)
+    forgetful.broker.push([a_push(f"t{number}") for number in range(30)])
+    ended = claim(forgetful, limit=29)
+    forgetful.broker.settle([done(delivery) for delivery in ended], worker=WORKER)
+
+    def is_pruned() -> bool:
+        forgetful.broker.push([a_push()])
+        forgetful.broker.settle([done(delivery) for delivery in claim(forgetful, limit=1)], worker=WORKER)
+        return not forgetful.results.get([delivery.lease.id for delivery in ended])
+
+    until(is_pruned)
+
+
+def test_the_server_is_named_and_what_endangers_it_is_said(
+    forgetful: Store, postgres_server: PostgresServer, namespace: str
+) -> None:
+    diagnosis = forgetful.upkeep.diagnose()
+    assert diagnosis.server.startswith("PostgreSQL ")
+    assert diagnosis.latency_seconds < 5
+    assert diagnosis.warnings == []
+    url = postgres_server.url + "&options=-csynchronous_commit%3Doff"
+    risky = connect(url, Settings(namespace=namespace))
+    assert "synchronous_commit is off" in risky.upkeep.diagnose().warnings[0]
+    risky.upkeep.close()
+
+
+def _vacuums(admin: "psycopg.Connection[tuple[int]]") -> int:
+    admin.execute("SELECT pg_stat_clear_snapshot()")
+    row = admin.execute("SELECT vacuum_count FROM pg_stat_user_tables WHERE relname = 'messages'").fetchone()
+    return row[0] if row else 0
