@@ -41,4 +41,4 @@ for _, record in pairs(kept) do
   touch(record)
 end
 commit()
-return #changed
+return changes

@@ -4,8 +4,8 @@ local SMALL = 1024 -- a body up to this long lies in its task; a longer one besi
 local CHUNK = 200 -- events in one entry of the log, ids in one of the list of endings
 
 local tasks = {} -- id → task, false where the store has none
-local changed = {}
-local events = {}
+local changed, changes = {}, 0 -- with their number, for asking a long table its length is a search
+local events, told = {}, 0
 local bodies, bodies_gone = {}, {}
 local uniques, uniques_set = {}, {} -- key → holder's id; key → milliseconds, 0 to release, -1 to hold until released
 local indexed = {}
@@ -17,12 +17,11 @@ local running, dead = {}, {} -- queue → by how much its count changes
 local function append(lists, name, a, b)
   local list = lists[name]
   if not list then
-    list = {}
+    list = { n = 0 }
     lists[name] = list
   end
-  local length = #list
-  list[length + 1] = a
-  list[length + 2] = b
+  local length = list.n
+  list[length + 1], list[length + 2], list.n = a, b, length + 2
 end
 
 local function read(ids)
@@ -65,12 +64,14 @@ end
 local function touch(task)
   if task[FORMAT] == UNCHANGED then
     task[FORMAT] = CHANGED
-    changed[#changed + 1] = task
+    changes = changes + 1
+    changed[changes] = task
   end
 end
 
 local function tell(kind, task, at, data)
-  events[#events + 1] = {
+  told = told + 1
+  events[told] = {
     kind, at, task[ID], task[NAME], task[QUEUE], task[ATTEMPT], task[WORKER], task[ENQUEUED], task[STARTED], data or false,
   }
 end
@@ -277,11 +278,11 @@ end
 
 local function write_tasks()
   local values, ended, now, late = {}, {}, {}, {}
-  for i = 1, #changed do
+  local prefix, pack = PREFIX .. 't:', cmsgpack.pack
+  for i = 1, changes do
     local task = changed[i]
     local id = task[ID]
-    values[2 * i - 1] = PREFIX .. 't:' .. id
-    values[2 * i] = cmsgpack.pack(task)
+    values[2 * i - 1], values[2 * i] = prefix .. id, pack(task)
     if TERMINAL[task[STATE]] then
       ended[#ended + 1] = id
       if task[FINISHED] ~= NOW then
