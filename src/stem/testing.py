@@ -8,6 +8,7 @@ with eager(app) as world:
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from uuid import uuid4
 
 from stem.backends import memory
@@ -21,6 +22,9 @@ from stem.runtime.clock import FakeClock as FakeClock
 WORKER = "stem-testing"
 LEASE_SECONDS = 300.0
 
+# The apps whose tasks are being run, as seen from within those tasks, whichever thread they go on in.
+_running: ContextVar[frozenset[Stem]] = ContextVar("_running", default=frozenset())
+
 
 class World:
     """Where an app's tasks live in eager mode: a memory store and a clock of its own."""
@@ -31,6 +35,11 @@ class World:
 
     def run_pending(self, *, queues: Sequence[str] | None = None, limit: int | None = None) -> int:
         return run_pending(self._app, queues=queues, limit=limit)
+
+    def run_now(self) -> None:
+        """After an enqueue. What a running task enqueues waits for its end, or until it is asked for its result."""
+        if self._app not in _running.get():
+            self.run_pending()
 
     def next_due_at(self) -> float | None:
         """When the next waiting task is due, in seconds since 1970."""
@@ -60,25 +69,32 @@ def eager(app: Stem) -> Iterator[World]:
     """Within it, enqueue runs the task at once; the app's own store is untouched, and is back afterwards.
 
     A task that fails is retried when the clock is moved past its delay (without jitter). Waiting for a task that has not
-    ended raises WaitTimeout at once, for nothing would move meanwhile. A `connection=` is left out of account.
+    ended raises WaitTimeout at once, for nothing would move meanwhile. A `connection=` is left out of account. What a task
+    itself enqueues runs when that task has ended, or when it waits for the result. Closing the app changes nothing here.
     """
     world = World(app)
     store = memory.connect(f"memory://eager-{uuid4().hex}", app.settings, clock=world.clock)
-    with app.link.replaced(store, world.clock, world.run_pending):
+    with app.link.replaced(store, world.clock, after_push=world.run_now, before_wait=world.run_pending):
         yield world
 
 
 def run_pending(app: Stem, *, queues: Sequence[str] | None = None, limit: int | None = None) -> int:
     """Run, in this thread, what is due in these queues (default: all) until nothing is, or `limit` attempts have run;
-    returns how many."""
-    broker, ran = app.store.broker, 0
-    while limit is None or ran < limit:
-        names = list(broker.depth()) if queues is None else queues
-        deliveries = broker.claim(names, limit=1, lease_seconds=LEASE_SECONDS) if names else []
-        if not deliveries:
-            break
-        run(app, deliveries[0])
-        ran += 1
+    returns how many. Tasks whose run was cut off are among them once their lease has run out."""
+    broker, ran, outer = app.store.broker, 0, _running.get()
+    if app not in outer:  # else the lease of the task that calls this might be taken from it
+        broker.reclaim()
+    token = _running.set(outer | {app})
+    try:
+        while limit is None or ran < limit:
+            names = list(broker.depth()) if queues is None else queues
+            deliveries = broker.claim(names, limit=1, lease_seconds=LEASE_SECONDS) if names else []
+            if not deliveries:
+                break
+            run(app, deliveries[0])
+            ran += 1
+    finally:
+        _running.reset(token)
     return ran
 
 

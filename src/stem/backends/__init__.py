@@ -3,6 +3,8 @@
 from importlib import import_module
 from urllib.parse import urlsplit
 
+import msgspec
+
 from stem.contracts.store import Store
 from stem.core.config import Settings, masked
 from stem.core.errors import ConfigError
@@ -38,3 +40,20 @@ def connect(url: str, settings: Settings) -> Store:
         ) from error
     store: Store = backend.connect(url, settings)
     return store
+
+
+def placed(settings: Settings) -> Settings:
+    """The settings with paths that mean the same from any working directory. Raises StoreRefused."""
+    return msgspec.structs.replace(
+        settings,
+        broker_url=_absolute(settings.broker_url),
+        results_url=None if settings.results_url is None else _absolute(settings.results_url),
+    )
+
+
+def _absolute(url: str) -> str:
+    if not url.lower().startswith("sqlite:"):
+        return url
+    from stem.backends.sqlite.address import absolute
+
+    return absolute(url)

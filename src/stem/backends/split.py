@@ -9,8 +9,9 @@ The order of writes, and why:
   lease runs out, and at worst it runs again. The other order could lose the ending for good: acknowledged, with no result.
   Endings whose lease is lost (as `renew` says) are not copied, and the copy carries the lease's fence, so a late holder
   cannot overwrite what a later one wrote.
-* Endings the broker makes by itself (expired, purged) are copied when first read, or by and by when the store is pruned,
-  so that no copy waits for ever for a task that is gone.
+* Endings the broker makes by itself (expired, purged) are copied when first read, or by and by when the store is pruned.
+* Of a copy without an original it is supposed that the task has ended and been pruned. Pruning writes that down, so that no
+  copy waits for ever for a task that is gone; reading does not, and any original counts before it.
 """
 
 import time
@@ -34,6 +35,7 @@ T = TypeVar("T", Ending, Report)
 
 SETTLING_SECONDS = 30.0  # how long a lease is kept at least while its ending is written to both
 SWEEP_COUNT = 1000
+GONE = TaskError("Cancelled", "The broker no longer knows the task.")
 LOOK_SECONDS = 1.0  # how often a wait looks for an ending that only the results store has
 
 
@@ -178,6 +180,7 @@ class SplitResults(Results):
             page = self._copies.page(TaskFilter(state=state), limit=SWEEP_COUNT, cursor=self._swept.get(state))
             self._swept[state] = page.cursor
             fresh = self._merged([record.id for record in page.items], {record.id: record for record in page.items})
+            self._copies.save([record for record in fresh.values() if record.error == GONE])
             ended += sum(record.is_terminal for record in fresh.values())
         return ended
 
@@ -190,7 +193,8 @@ class SplitResults(Results):
             if record is None:
                 continue
             merged[task_id] = record
-            if record.is_terminal and (copy is None or not copy.is_terminal or record.fence > copy.fence):
+            is_news = copy is None or not copy.is_terminal or record.fence > copy.fence or copy.error == GONE
+            if record.is_terminal and is_news and record.error != GONE:
                 uncopied.append(record)
         if uncopied:
             self._copies.save(uncopied)
@@ -237,13 +241,14 @@ def _believed(original: TaskRecord | None, copy: TaskRecord | None) -> TaskRecor
     if copy is None or copy.is_terminal:
         return copy
     # The original was there before the copy: it has ended, and been pruned, without anyone looking.
-    error = TaskError("Cancelled", "The broker no longer knows the task.")
-    return msgspec.structs.replace(copy, state=State.CANCELLED, error=error, finished_at=copy.updated_at)
+    return msgspec.structs.replace(copy, state=State.CANCELLED, error=GONE, finished_at=copy.updated_at)
 
 
 def _is_newer(original: TaskRecord, copy: TaskRecord) -> bool:
     """Whether to believe the broker's record. An ended copy gives way to a later lease, to a replay of the task, and to
-    the same ending as the broker has it, with the times of its events."""
+    the same ending as the broker has it, with the times of its events. One that was only supposed gives way to any."""
+    if copy.error == GONE:
+        return True
     if not copy.is_terminal or original.fence != copy.fence:
         return not copy.is_terminal or original.fence > copy.fence
     waits_again = original.stage == 0 and copy.finished_at is not None and original.updated_at > copy.finished_at

@@ -16,9 +16,9 @@ from stem.client.policy import RetryWish, check_max_retries, check_retry
 from stem.client.sender import Sender, result_of
 from stem.client.task import AsyncTask, Decorator, Task
 from stem.contracts.store import Store
-from stem.core.config import Settings, check_namespace, from_environment
+from stem.core.config import Settings, check_settings, from_environment
 from stem.core.envelope import check_queue
-from stem.core.errors import ConfigError, InvalidTask, UnknownTask
+from stem.core.errors import InvalidTask, UnknownTask
 from stem.core.record import TaskRecord
 from stem.core.retry import Exponential
 from stem.runtime.clock import Clock, system_clock
@@ -52,7 +52,7 @@ class Stem:
             settings if settings is not None else from_environment(os.environ),
             broker_url=broker_url,
             results_url=results_url,
-            namespace=namespace if namespace is None else check_namespace(namespace),
+            namespace=namespace,
             signing_keys=signing_keys,
             max_args_bytes=max_args_bytes,
         )
@@ -150,7 +150,4 @@ class Stem:
 
 def _merged(settings: Settings, **overrides: Any) -> Settings:
     given = {name: value for name, value in overrides.items() if value is not None}
-    limit = given.get("max_args_bytes", 1)
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise ConfigError(f"max_args_bytes {limit!r} is not a whole number above zero.")
-    return msgspec.structs.replace(settings, **given)
+    return check_settings(msgspec.structs.replace(settings, **given))

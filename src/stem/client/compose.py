@@ -9,11 +9,11 @@ import msgspec
 
 from stem.client.link import Link
 from stem.client.options import Plan
-from stem.client.signature import Signature, encode_plain
+from stem.client.signature import Signature
 from stem.client.signing import sign
-from stem.core.envelope import VERSION, Envelope, Push, Unique
+from stem.core.envelope import VERSION, Envelope, Push, Unique, encode_args
 from stem.core.errors import InvalidArguments
-from stem.core.ids import content_key, uuid7
+from stem.core.ids import canonical, content_key, uuid7
 from stem.core.record import moment
 
 NO_ARGS = msgspec.Raw(b"{}")
@@ -44,7 +44,7 @@ def draft(name: str, plan: Plan) -> Envelope:
 
 def compose(link: Link, draft: Envelope, plan: Plan, arguments: Mapping[str, Any], signature: Signature | None) -> Push:
     """Checked against the signature where it is known here. Raises InvalidArguments; writes nothing."""
-    encode = encode_plain if signature is None else signature.encode
+    encode = encode_args if signature is None else signature.encode
     args = encode(arguments, limit_bytes=link.settings.max_args_bytes)
     now = link.clock()
     sent_at = moment(now)
@@ -57,16 +57,22 @@ def compose(link: Link, draft: Envelope, plan: Plan, arguments: Mapping[str, Any
     envelope = msgspec.structs.replace(draft, **changes)
     if link.keyring:
         envelope = sign(envelope, link.keyring)
-    return Push(envelope, plan.delay_seconds, plan.expires_seconds, _unique(draft.name, plan, arguments))
+    return Push(envelope, plan.delay_seconds, plan.expires_seconds, _unique(draft.name, plan, arguments, signature))
 
 
-def _unique(name: str, plan: Plan, arguments: Mapping[str, Any]) -> Unique | None:
-    """The key covers name, queue and arguments, never headers: a trace must not make a duplicate look new."""
+def _unique(name: str, plan: Plan, arguments: Mapping[str, Any], signature: Signature | None) -> Unique | None:
+    """The key covers name, queue and arguments, never headers: a trace must not make a duplicate look new. Arguments
+    count as the function will get them, where it is known here."""
     if plan.unique == "":
         return None
     try:
-        content = msgspec.to_builtins(dict(arguments), str_keys=True, order="deterministic")
+        ordered = canonical(dict(arguments))
+        content = ordered if signature is None else signature.essence(ordered)
     except TypeError as error:
         raise InvalidArguments("A unique call holds a set that has no order to compare it by; pass a list.") from error
+    except (RecursionError, OverflowError) as error:
+        raise InvalidArguments(
+            f"The arguments of a unique call cannot be compared ({error}); simplify them."
+        ) from error
     key = content_key([name, plan.queue, content])
     return Unique(key, None if plan.unique == "until_done" else plan.unique)

@@ -2,10 +2,10 @@
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import CellType
 from typing import Any
 
 from stem.client.options import Plan, check_limits, check_unique
@@ -15,6 +15,8 @@ from stem.core.envelope import check_name, check_priority, check_queue
 from stem.core.errors import InvalidTask
 from stem.core.ratelimit import Rate, parse_rate
 from stem.core.retry import RetryStrategy
+
+_SCRIPT = ("__main__", "__mp_main__")  # the latter in a child that multiprocessing started afresh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,22 +94,38 @@ def elsewhere(name: str, defaults: Defaults) -> Definition:
 def default_name(function: Callable[..., Any]) -> str:
     """Module and qualified name. A script's `__main__` becomes the name it would be imported by."""
     module = function.__module__
-    if module == "__main__":
-        main = sys.modules["__main__"]
-        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if module in _SCRIPT:
+        script = inspect.unwrap(function).__globals__
+        spec, file = script.get("__spec__"), script.get("__file__")
         module = spec.name if spec is not None else Path(file).stem if file else module
     return f"{module}.{function.__qualname__}"
 
 
 def same_function(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
-    """Also true for a function that was made again from the same code, as a reload does."""
-    return one is other or inspect.unwrap(one).__code__ == inspect.unwrap(other).__code__
+    """Also true for a function that was made again from the same code around the same values, as a reload does."""
+    if one is other:
+        return True
+    first, second = inspect.unwrap(one), inspect.unwrap(other)
+    return first.__code__ == second.__code__ and all(map(_same_cell, first.__closure__ or (), second.__closure__ or ()))
+
+
+def _same_cell(one: CellType, other: CellType) -> bool:
+    try:
+        first, second = one.cell_contents, other.cell_contents
+    except ValueError:  # empty: a function that names itself is not there yet when it is decorated
+        return True
+    return first is second or bool(first == second)
 
 
 def _refuse_what_is_no_function(function: Any) -> None:
     if not inspect.isfunction(inspect.unwrap(function) if callable(function) else function):
         what = "a partial" if isinstance(function, functools.partial) else f"a {type(function).__name__}"
         raise InvalidTask(f"@app.task decorates a plain def or async def, not {what}; wrap it in a function.")
+    names, parameters = inspect.unwrap(function).__qualname__.split("."), list(inspect.signature(function).parameters)
+    if parameters[:1] in (["self"], ["cls"]) and len(names) > 1 and names[-2] != "<locals>":
+        raise InvalidTask(
+            f"Task {function.__qualname__} is a method, and its {parameters[0]} cannot travel; make it a plain function."
+        )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidTask(f"Task {function.__qualname__} yields, and a task returns one value; return a list instead.")
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from stem.client.link import Link
 from stem.core.envelope import check_id
@@ -44,6 +44,7 @@ class TaskHandle(Generic[R]):
 
     def wait(self, timeout: float | None = None) -> TaskRecord:
         """The record once the task has ended, however it ended. Raises WaitTimeout or (at once) TaskNotFound."""
+        self._link.before_wait()
         ends_at = time.monotonic() + self._patience(timeout)
         while not (record := self.status()).is_terminal:
             left = ends_at - time.monotonic()
@@ -71,7 +72,7 @@ class TaskHandle(Generic[R]):
         try:
             # Without patience there is still one look, as long as the store takes for it.
             async with asyncio.timeout(patience if 0 < patience < float("inf") else None):
-                record = await self.astatus()
+                record = await asyncio.to_thread(self._caught_up)
                 if record.is_terminal:
                     return record
                 if not patience > 0:
@@ -82,8 +83,17 @@ class TaskHandle(Generic[R]):
                 raise
             raise self._too_late(record, timeout) from None
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "A handle holds its app's store and cannot be pickled; send its id, and ask app.handle(id) there."
+        )
+
     def __await__(self) -> Generator[Any, None, R]:
         return self.aget().__await__()
+
+    def _caught_up(self) -> TaskRecord:
+        self._link.before_wait()
+        return self.status()
 
     def _patience(self, timeout: float | None) -> float:
         longest = self._link.longest_wait_seconds
@@ -99,9 +109,14 @@ class TaskHandle(Generic[R]):
         return WaitTimeout(f"Task {self.id} has not ended within {timeout or 0:g} s{state}; it goes on regardless.")
 
     def _value(self, record: TaskRecord) -> R:
-        if record.state is State.SUCCEEDED:
-            return self._decode(record)
-        said = f"{record.error.type}: {record.error.message}" if record.error is not None else "no reason recorded"
-        if record.state is State.CANCELLED:
-            raise TaskCancelled(f"Task {self.id} ({record.name}) was cancelled: {said}")
-        raise TaskFailed(f"Task {self.id} ({record.name}) failed after {record.attempt + 1} attempts: {said}")
+        if record.state is not State.SUCCEEDED:
+            raise failure_of(record)
+        return self._decode(record)
+
+
+def failure_of(record: TaskRecord) -> TaskFailed | TaskCancelled:
+    """The error that stands for a task that ended without a value."""
+    said = f"{record.error.type}: {record.error.message}" if record.error is not None else "no reason recorded"
+    if record.state is State.CANCELLED:
+        return TaskCancelled(f"Task {record.id} ({record.name}) was cancelled: {said}")
+    return TaskFailed(f"Task {record.id} ({record.name}) failed after {record.attempt + 1} attempts: {said}")

@@ -5,7 +5,7 @@ from inspect import unwrap
 from typing import Any
 
 from stem.client.admit import Admitted
-from stem.client.signature import encode_result
+from stem.core.encode import encode_json
 from stem.core.errors import InvalidArguments
 from stem.core.outcome import Raised, Returned
 from stem.core.record import TaskError
@@ -27,10 +27,12 @@ def invoke(call: Admitted, *, context: object | None = None) -> Returned | Raise
         value = function(**arguments)
         if isinstance(value, Coroutine):
             value = _finish(value)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a task may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a task may raise anything
         return raised(error, function)
     try:
-        return Returned(encode_result(value, limit_bytes=call.limit_bytes))
+        return Returned(encode_json(value, what="the result", limit_bytes=call.limit_bytes))
     except InvalidArguments as error:
         return Raised(TaskError("UnserialisableResult", str(error)))
 
@@ -42,21 +44,30 @@ def raised(error: BaseException, function: Callable[..., Any]) -> Raised:
             _name(type(error)),
             _plain(_message(error), MAX_MESSAGE),
             _plain(_stack(error, function), MAX_STACK),
-            retryable=getattr(error, "retryable", True) is not False,
+            retryable=_is_retryable(error),
         )
     )
 
 
 def _finish(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    from asyncio import _get_running_loop
-
-    if _get_running_loop() is None:
+    if not _is_in_a_loop():
         return _run(coroutine)
     # A thread cannot run two loops: this one belongs to the caller.
     from concurrent.futures import ThreadPoolExecutor
+    from contextvars import copy_context
 
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(_run, coroutine).result()
+        return thread.submit(copy_context().run, _run, coroutine).result()
+
+
+def _is_in_a_loop() -> bool:
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -70,6 +81,13 @@ def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 def _name(kind: type[BaseException]) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _is_retryable(error: BaseException) -> bool:
+    try:
+        return getattr(error, "retryable", True) is not False
+    except Exception:  # noqa: BLE001 - it is the task's own property
+        return True
 
 
 def _message(error: BaseException) -> str:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Lock
 from weakref import WeakSet
 
-from stem.backends import connect
+from stem.backends import connect, placed
 from stem.backends.split import join
 from stem.client.watcher import Watcher
 from stem.contracts.store import Store
@@ -23,6 +23,8 @@ class Link:
         self.keyring = keyring
         self.clock = clock
         self.longest_wait_seconds: float | None = None  # in eager tests nothing moves while one waits
+        self.before_wait: Callable[[], object] = _nothing
+        self._placed: Settings | None = None  # once the store was opened: as found from where that was
         self._store: Store | None = None
         self._watcher: Watcher | None = None
         self._after_push: Callable[[], object] | None = None
@@ -31,11 +33,14 @@ class Link:
 
     @property
     def store(self) -> Store:
-        if self._store is None:
-            with self._lock:
-                if self._store is None:
-                    self._store = open_store(self.settings)
-        return self._store
+        store = self._store  # read once: another thread may close the app meanwhile
+        if store is not None:
+            return store
+        with self._lock:
+            if self._store is None:
+                self._placed = self._placed or placed(self.settings)
+                self._store = open_store(self._placed)
+            return self._store
 
     @property
     def watcher(self) -> Watcher:
@@ -68,32 +73,42 @@ class Link:
 
     def close(self) -> None:
         with self._lock:
-            store, self._store = self._store, None
             watcher, self._watcher = self._watcher, None
+            # Eager: without the store that stands in, the next call would run what waits in the app's own.
+            store = self._store if self._after_push is None else None
+            if store is not None:
+                self._store = None
         if watcher is not None:
             watcher.close()
         if store is not None:
             store.upkeep.close()
 
     @contextmanager
-    def replaced(self, store: Store, clock: Clock, after_push: Callable[[], object]) -> Iterator[None]:
+    def replaced(
+        self, store: Store, clock: Clock, after_push: Callable[[], object], before_wait: Callable[[], object]
+    ) -> Iterator[None]:
         """Another store and clock for a while; what was open stays open behind them."""
-        names = ("_store", "_watcher", "clock", "longest_wait_seconds", "_after_push")
-        before = {name: getattr(self, name) for name in names}
+        names = ("_store", "_watcher", "clock", "longest_wait_seconds", "before_wait", "_after_push")
+        before, pid = {name: getattr(self, name) for name in names}, os.getpid()
         self._store, self._watcher, self.clock = store, None, clock
-        self.longest_wait_seconds, self._after_push = 0.0, after_push
+        self.longest_wait_seconds, self.before_wait, self._after_push = 0.0, before_wait, after_push
         try:
             yield
         finally:
             self.close()
+            store.upkeep.close()
             for name, value in before.items():
                 setattr(self, name, value)
+            if pid != os.getpid():
+                self._forget()
 
     def _forget(self) -> None:
-        if self._store is not None:
-            _inherited.append(self._store)
-        self._store = self._watcher = None
+        """In a forked child. A store that stands in is memory, and the child has its own copy of it."""
+        self._watcher = None
         self._lock = Lock()
+        if self._after_push is None and self._store is not None:
+            _inherited.append(self._store)
+            self._store = None
 
 
 def open_store(settings: Settings) -> Store:
@@ -106,6 +121,9 @@ def open_store(settings: Settings) -> Store:
     except StemError:
         broker.upkeep.close()
         raise
+
+
+def _nothing() -> None: ...
 
 
 _links: "WeakSet[Link]" = WeakSet()

@@ -13,9 +13,9 @@ from stem.client.policy import (
     check_travelling_retry,
     seconds,
 )
-from stem.client.signature import encode_plain
+from stem.core.encode import encode_json
 from stem.core.envelope import check_headers, check_id, check_moment, check_priority, check_queue
-from stem.core.errors import InvalidArguments, InvalidTask
+from stem.core.errors import InvalidTask
 from stem.core.retry import RetryStrategy
 
 UntilDone = Literal["until_done"]
@@ -153,10 +153,7 @@ def _check_headers(value: Any) -> dict[str, Any]:
 def _check_meta(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise InvalidTask("meta is not an object; give a dict with string keys.")
-    try:
-        encoded = encode_plain(value, limit_bytes=MAX_META_BYTES)
-    except InvalidArguments as error:
-        raise InvalidTask(str(error).replace("The arguments", "The meta", 1)) from error
+    encoded = encode_json(dict(value), what="meta", limit_bytes=MAX_META_BYTES)
     # Decoded again, so that what is signed and kept is what a reader will see.
     return {"meta": msgspec.json.decode(encoded)}
 

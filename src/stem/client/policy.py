@@ -30,7 +30,7 @@ def check_retry(value: RetryWish) -> RetryStrategy | RetryCallable:
         case Exponential(base, cap, jitter):
             seconds("The base of a retry delay", base)
             seconds("The cap of a retry delay", cap)
-            if not 0 <= jitter <= 1:
+            if isinstance(jitter, bool) or not isinstance(jitter, int | float) or not 0 <= jitter <= 1:
                 raise InvalidTask(f"The jitter of a retry delay is {jitter!r}; use a share from 0 to 1.")
             return Exponential(float(base), float(cap), float(jitter))
         case Fixed(wait):
@@ -56,14 +56,12 @@ def check_max_retries(value: int) -> int:
     return value
 
 
-def check_limit(what: str) -> Callable[[Any], float]:
-    return lambda value: seconds(what, value, above_zero=True)
-
-
 def seconds(what: str, value: Any, *, above_zero: bool = False) -> float:
     """A duration in seconds from a number or a timedelta. Raises InvalidTask."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
+    if isinstance(value, int) and abs(value) > MAX_SECONDS:
+        value = math.inf if value > 0 else -math.inf  # a whole number may be too long for a float
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         raise InvalidTask(f"{what} is {value!r}; give a number of seconds or a timedelta.")
     if value < 0 or (above_zero and value == 0):
@@ -87,6 +85,8 @@ def _sure(retry: RetryCallable) -> RetryCallable:
 
 
 def _delays(steps: Sequence[float]) -> Delays:
+    if not isinstance(steps, list | tuple):
+        raise InvalidTask(f"The retry delays are {steps!r}; give a list of seconds.")
     if not steps:
         raise InvalidTask("A list of retry delays is empty; give at least one, the last one repeats.")
     return Delays(tuple(seconds("A retry delay", step) for step in steps))

@@ -52,7 +52,7 @@ class Sender(Generic[P, R]):
 
     def options(self, **options: Unpack[CallOptions]) -> "Sender[P, R]":
         """The same task with these options for its calls. Raises InvalidTask."""
-        return Sender(self._link, self.definition, self._planned(options), {**self._options, **options})
+        return Sender(self._link, self.definition, self._planned(options, self._plan), {**self._options, **options})
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Store one call; when this returns it is kept. Raises InvalidTask or InvalidArguments with nothing written."""
@@ -117,8 +117,14 @@ class Sender(Generic[P, R]):
             await store()
         return load.bulk
 
-    def _planned(self, options: Mapping[str, Any]) -> Plan:
-        plan, task = planned(self._plan, options), self.definition
+    def _base(self, item: Item[P, R]) -> Plan:
+        """The sender's plan, without its start where the item has one of its own."""
+        if item.plan.delay_seconds is None and item.plan.not_before is None:
+            return self._plan
+        return msgspec.structs.replace(self._plan, delay_seconds=None, not_before=None)
+
+    def _planned(self, options: Mapping[str, Any], base: Plan) -> Plan:
+        plan, task = planned(base, options), self.definition
         if plan.soft_limit is not None or plan.hard_limit is not None:
             check_limits(plan.soft_limit or task.soft_limit, plan.hard_limit or task.hard_limit)
         return plan
@@ -154,7 +160,12 @@ class Sender(Generic[P, R]):
             )
         if not item.options:
             return self._push(item.arguments)
-        plan = self._planned(item.options) if self._options else item.plan
+        if item.plan.connection is not None and item.plan.connection is not self._plan.connection:
+            raise InvalidTask(
+                "It has a connection= of its own, and a chunk is stored whole; give it to the sender instead: "
+                "task.options(connection=…).enqueue_many(…)."
+            )
+        plan = self._planned(item.options, self._base(item)) if self._options else item.plan
         return compose(self._link, draft(item.task, plan), plan, item.arguments, self.definition.signature)
 
     def _handle(self, receipt: Receipt) -> TaskHandle[R]:

@@ -1,8 +1,9 @@
 """What a task's function takes and returns: bind a call to it, check it, and decode it again where it runs."""
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cached_property
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from stem.core.envelope import encode_args
 from stem.core.errors import InvalidArguments, InvalidTask
+from stem.core.ids import canonical
 
 CONTEXT_CLASS = "TaskContext"  # a parameter of this class is filled in by the worker and is no argument
 
@@ -34,6 +36,7 @@ class Signature:
         self.names = tuple(p.name for p in named)
         self.positional = tuple(p.name for p in named if p.kind is not p.KEYWORD_ONLY)
         self.required = tuple(p.name for p in named if p.default is p.empty)
+        self._defaults = {p.name: (p.default, hints.get(p.name, Any)) for p in named if p.default is not p.empty}
         self._known = frozenset(self.names)
         self._required = frozenset(self.required)
         self._takes_more = extra is not None
@@ -78,7 +81,7 @@ class Signature:
 
     def encode(self, arguments: Mapping[str, Any], *, limit_bytes: int) -> Raw:
         """The JSON of bound arguments, checked against the annotations. Raises InvalidArguments."""
-        encoded = encode_plain(arguments, limit_bytes=limit_bytes)
+        encoded = encode_args(arguments, limit_bytes=limit_bytes)
         if self._takes_more:
             self.decode(encoded)
         else:
@@ -93,6 +96,21 @@ class Signature:
             arguments.update(self._more(encoded))
         return arguments
 
+    def essence(self, encoded: Raw) -> dict[str, Raw]:
+        """What makes a call equal to another: the arguments in their types, without those that are the default."""
+        forms = {name: canonical(value) for name, value in self.decode(encoded).items()}
+        usual = self._default_forms
+        return {name: form for name, form in forms.items() if bytes(form) != usual.get(name)}
+
+    @cached_property
+    def _default_forms(self) -> dict[str, bytes]:
+        forms = {}
+        for name, (default, hint) in self._defaults.items():
+            # A default may be anything; one that no argument can equal is left out.
+            with suppress(Exception):
+                forms[name] = bytes(canonical(msgspec.convert(msgspec.to_builtins(default), _json_type(hint))))
+        return forms
+
     def decode_result(self, payload: Raw) -> Any:
         """The returned value, of the annotated type; as plain JSON where the function did not keep to its annotation."""
         try:
@@ -103,7 +121,7 @@ class Signature:
     def _decoded(self, encoded: Raw) -> Any:
         try:
             return self._decoder.decode(encoded)
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except Exception as error:  # a dataclass of the task's may raise anything in its __post_init__
             raise self._misfit(error) from error
 
     def _more(self, encoded: Raw) -> dict[str, Any]:
@@ -113,7 +131,7 @@ class Signature:
                 for name, value in msgspec.json.decode(encoded, type=dict[str, Any]).items()
                 if name not in self._known and name != self.context
             }
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except Exception as error:  # as above
             raise self._misfit(error) from error
 
     def _misfit(self, error: Exception) -> InvalidArguments:
@@ -127,26 +145,6 @@ class Signature:
 def refuse_no_object(arguments: object) -> None:
     if not isinstance(arguments, Mapping) or not all(isinstance(name, str) for name in arguments):
         raise InvalidArguments("The arguments are not one object of named arguments; pass a dict with string keys.")
-
-
-def encode_plain(arguments: Mapping[str, Any], *, limit_bytes: int) -> Raw:
-    """The JSON of arguments for a task whose signature is not known here. Raises InvalidArguments."""
-    encoded = encode_args(arguments, limit_bytes=limit_bytes)
-    if b"null" in bytes(encoded) and _holds_nan(arguments):
-        # JSON has no form for them, and the encoder would write null without a word.
-        raise InvalidArguments(
-            "The arguments hold a number that is NaN or infinite; JSON has none, pass None or a string."
-        )
-    return encoded
-
-
-def encode_result(value: Any, *, limit_bytes: int) -> Raw:
-    """The JSON of a returned value, under the same rules as arguments. Raises InvalidArguments."""
-    try:
-        wrapped = bytes(encode_plain({"": value}, limit_bytes=limit_bytes + len('{"":}')))
-    except InvalidArguments as error:
-        raise InvalidArguments(str(error).replace("The arguments", "The result", 1)) from error
-    return Raw(wrapped[len('{"":') : -len("}")])
 
 
 def _refuse_positional(name: str, parameter: inspect.Parameter) -> None:
@@ -234,15 +232,3 @@ def _holds_custom(info: Any, seen: set[int]) -> bool:
     if isinstance(info, (msgspec.inspect.Type, msgspec.inspect.Field)):
         return any(_holds_custom(getattr(info, name), seen) for name in info.__struct_fields__)
     return False
-
-
-def _holds_nan(value: Any) -> bool:
-    match value:
-        case float():
-            return not math.isfinite(value)
-        case dict():
-            return any(_holds_nan(part) for part in value.values())
-        case list() | tuple() | set() | frozenset():
-            return any(_holds_nan(part) for part in value)
-        case _:
-            return False

@@ -26,6 +26,10 @@ class Task(Sender[P, R]):
     def __repr__(self) -> str:
         return f"Task({self.name!r})"
 
+    def __reduce__(self) -> str:
+        """By its name, as a function is pickled: the module at the other end brings the app."""
+        return str(vars(self)["__qualname__"])
+
     @property
     def name(self) -> str:
         return self.definition.name

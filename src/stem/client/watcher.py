@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,8 @@ class Watcher:
         loop = asyncio.get_running_loop()
         wait = _Wait(loop, loop.create_future())
         with self._changed:
+            if self._is_closed:
+                raise StoreUnavailable("The app was closed while a task was awaited.")
             self._waits.setdefault(task_id, []).append(wait)
             self._is_fresh = True
             if self._thread is None:
@@ -108,7 +111,7 @@ class _Wait:
         self.future = future
 
     def answer(self, answer: TaskRecord | Exception) -> None:
-        if not self.loop.is_closed():
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits there any more
             self.loop.call_soon_threadsafe(self._set, answer)
 
     def _set(self, answer: TaskRecord | Exception) -> None:

@@ -7,19 +7,19 @@ from typing import Any
 
 import msgspec
 
-from stem.core.errors import EnvelopeUnreadable, InvalidArguments, InvalidTask
+from stem.core.encode import encode_json
+from stem.core.errors import EnvelopeUnreadable, InvalidTask
 from stem.core.retry import RetryStrategy
 
 VERSION = 1
 HEADER_PREFIX = "stem-"
 SIGNATURE_HEADER = "stem-signature"
 SIGNING_KEY_HEADER = "stem-signing-key"
-TRACE_HEADERS = frozenset({"traceparent", "tracestate", "baggage"})
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\-]{0,127}", re.ASCII)
 _TASK_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:<>\-]{0,254}", re.ASCII)
+_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)  # what a decoder may raise; ValueError: broken UTF-8
 _HEADER_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}", re.ASCII)
-_ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -47,7 +47,13 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
     hard_limit: float | None = None
 
     def arguments(self) -> dict[str, Any]:
-        return msgspec.json.decode(self.args, type=dict[str, Any])
+        """Raises EnvelopeUnreadable."""
+        try:
+            return msgspec.json.decode(self.args, type=dict[str, Any])
+        except _UNREADABLE as error:
+            raise EnvelopeUnreadable(
+                f"The arguments of {self.id} cannot be read ({error}); inspect its dead letter."
+            ) from error
 
 
 class Unique(msgspec.Struct, frozen=True):
@@ -84,7 +90,7 @@ def decode(body: bytes | str, *, attempt: int | None = None) -> Envelope:
     """Read a stored body. A store keeps the body as it was sent and the attempt beside it."""
     try:
         envelope = _decoder.decode(body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise EnvelopeUnreadable(f"The stored envelope cannot be read ({error}); inspect its dead letter.") from error
     if envelope.version > VERSION:
         raise EnvelopeUnreadable(
@@ -98,52 +104,35 @@ def at_attempt(envelope: Envelope, attempt: int) -> Envelope:
 
 
 def signed_bytes(envelope: Envelope) -> bytes:
-    """What a signature covers: the fields that retry, requeue and replay leave alone, in canonical JSON."""
-    return msgspec.json.encode(
-        {
-            "id": envelope.id,
-            "name": envelope.name,
-            "args": envelope.arguments(),
-            "headers": {k: v for k, v in envelope.headers.items() if not k.startswith(HEADER_PREFIX)},
-            "queue": envelope.queue,
-            "priority": envelope.priority,
-            "maxRetries": envelope.max_retries,
-            "enqueuedAt": envelope.enqueued_at,
-            "notBefore": envelope.not_before,
-            "expiresAt": envelope.expires_at,
-            "visibilityTimeout": envelope.visibility_timeout,
-            "softLimit": envelope.soft_limit,
-            "hardLimit": envelope.hard_limit,
-            "retry": envelope.retry,
-            "meta": envelope.meta,
-            "version": envelope.version,
-        },
-        order="sorted",
-    )
+    """What a signature covers: the fields that retry, requeue and replay leave alone, in canonical JSON.
+    Raises EnvelopeUnreadable."""
+    signed = {
+        "id": envelope.id,
+        "name": envelope.name,
+        "args": envelope.arguments(),
+        "headers": {k: v for k, v in envelope.headers.items() if not k.startswith(HEADER_PREFIX)},
+        "queue": envelope.queue,
+        "priority": envelope.priority,
+        "maxRetries": envelope.max_retries,
+        "enqueuedAt": envelope.enqueued_at,
+        "notBefore": envelope.not_before,
+        "expiresAt": envelope.expires_at,
+        "visibilityTimeout": envelope.visibility_timeout,
+        "softLimit": envelope.soft_limit,
+        "hardLimit": envelope.hard_limit,
+        "retry": envelope.retry,
+        "meta": envelope.meta,
+        "version": envelope.version,
+    }
+    try:
+        return msgspec.json.encode(signed, order="sorted")
+    except RecursionError as error:
+        raise EnvelopeUnreadable(f"Envelope {envelope.id} is nested too deeply to be signed; flatten it.") from error
 
 
 def encode_args(arguments: Mapping[str, Any], *, limit_bytes: int) -> msgspec.Raw:
     """Arguments as one JSON object, or InvalidArguments with the reason."""
-    try:
-        encoded = msgspec.json.encode(dict(arguments))
-    except RecursionError as error:
-        raise InvalidArguments("The arguments are nested too deeply for JSON; flatten them.") from error
-    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
-        raise InvalidArguments(
-            f"The arguments are not JSON ({error}); pass strings, numbers, lists, dicts, dataclasses or msgspec structs."
-        ) from error
-    if len(encoded) > limit_bytes:
-        raise InvalidArguments(
-            f"The arguments take {len(encoded):,} bytes and the limit is {limit_bytes:,}; "
-            "store the data elsewhere and pass a reference, or raise max_args_bytes."
-        )
-    if b"\\u0000" in encoded and _ESCAPED_NUL.search(encoded):
-        raise InvalidArguments("The arguments hold a NUL character, which not every store can keep; remove it.")
-    try:
-        msgspec.json.decode(encoded)
-    except RecursionError as error:
-        raise InvalidArguments("The arguments are nested too deeply for JSON; flatten them.") from error
-    return msgspec.Raw(encoded)
+    return encode_json(dict(arguments), what="the arguments", limit_bytes=limit_bytes)
 
 
 def check_id(value: str) -> str:
@@ -155,7 +144,13 @@ def check_queue(value: str) -> str:
 
 
 def check_name(value: str) -> str:
-    return _checked(value, _TASK_NAME, "task name", "1 to 255 of letters, digits, '_', '.', ':', '-', '<' and '>'")
+    return _checked(
+        value,
+        _TASK_NAME,
+        "task name",
+        "1 to 255 of letters, digits, '_', '.', ':', '-', '<' and '>'",
+        first="a letter, digit or '_'",
+    )
 
 
 def check_priority(value: int) -> int:
@@ -181,11 +176,9 @@ def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return dict(headers)
 
 
-def _checked(value: str, pattern: re.Pattern[str], what: str, allowed: str) -> str:
+def _checked(value: str, pattern: re.Pattern[str], what: str, allowed: str, *, first: str = "a letter or digit") -> str:
     if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise InvalidTask(
-            f"{what.capitalize()} {value!r} is not allowed; use {allowed}, beginning with a letter or digit."
-        )
+        raise InvalidTask(f"{what.capitalize()} {value!r} is not allowed; use {allowed}, beginning with {first}.")
     return value
 
 

@@ -1,13 +1,14 @@
 """A delivery is admitted, or rejected with a reason; an admitted call comes to an outcome, whatever it does."""
 
 import asyncio
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from stem import Delays, Exponential, Fixed, Stem
+from stem import Delays, Exponential, Fixed, InvalidArguments, Stem
 from stem.client.admit import Admitted, admit
 from stem.client.invoke import invoke
 from stem.core.delivery import Delivery, Lease
@@ -24,6 +25,36 @@ class Final(Exception):
 class Mute(Exception):
     def __str__(self) -> str:
         raise RuntimeError
+
+
+class Fickle(Exception):
+    @property
+    def retryable(self) -> bool:
+        raise RuntimeError
+
+
+class Base(BaseException):
+    pass
+
+
+@dataclass
+class Odd:
+    x: int
+
+    def __post_init__(self) -> None:
+        raise KeyError("never")
+
+
+@dataclass
+class Reading:
+    value: float
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = [None]
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 class TaskContext:
@@ -63,6 +94,8 @@ def test_a_good_delivery_is_admitted_with_typed_arguments(app: Stem) -> None:
         ("it", {"args": {}}, "invalid-arguments"),
         ("it", {"args": {"number": 1, "more": 2}}, "invalid-arguments"),
         ("it", {"args": 5}, "invalid-arguments"),
+        ("it", {"args": msgspec.Raw(b'{"number":"\xff"}')}, "invalid-arguments"),
+        ("it", {"args": msgspec.Raw(b'{"number":%s}' % (b"9" * 5000))}, "invalid-arguments"),
     ],
 )
 def test_what_cannot_be_run_is_rejected_with_a_reason(app: Stem, name: str, body: Any, reason: str) -> None:
@@ -77,6 +110,39 @@ def test_what_cannot_be_run_is_rejected_with_a_reason(app: Stem, name: str, body
     assert isinstance(rejected, Rejected)
     assert rejected.reason == reason
     assert rejected.error.message
+
+
+UNREADABLE = [
+    b"[1]",
+    b"5",
+    b'{"x":1e999}',
+    b'{"x":%s}' % (b"9" * 5000),
+    b'{"x":"\xff"}',
+    b'{"x":%s1%s}' % (b"[" * 5000, b"]" * 5000),
+]
+
+
+@pytest.mark.parametrize("args", UNREADABLE, ids=lambda args: repr(args[:12]))
+@pytest.mark.parametrize("keys", ["", "k1:hmac-sha256:eHh4eHh4eHh4eHh4eHh4eHh4eHh4"], ids=["bare", "signed"])
+@pytest.mark.parametrize("name", ["it", "rest"])
+def test_arguments_that_cannot_be_read_are_rejected_signed_or_not(name: str, args: bytes, keys: str) -> None:
+    with Stem("memory://poison", signing_keys=keys) as app:
+        app.task(name="it")(lambda x=0: None)
+        app.task(name="rest")(lambda **rest: None)
+        app.enqueue(name, args={"x": 1})
+        delivery = delivered(app)
+        body = delivery.body.replace(b'{"x":1}', args)
+        assert body != delivery.body
+        rejected = admit(app, msgspec.structs.replace(delivery, body=body))
+        assert isinstance(rejected, Rejected)
+        assert rejected.reason in ("envelope-unreadable", "invalid-arguments")
+
+
+def test_a_class_that_refuses_its_values_in_a_way_of_its_own_is_answered(app: Stem) -> None:
+    def it(odd: Odd) -> None: ...
+
+    with pytest.raises(InvalidArguments, match="do not fit it: 'never'"):
+        app.task(name="it")(it).enqueue({"x": 1})  # type: ignore[arg-type]
 
 
 def test_a_rejected_delivery_is_parked_with_its_reason(app: Stem) -> None:
@@ -126,6 +192,21 @@ def test_what_is_raised_is_told_in_full(app: Stem, error: Any, kind: str, messag
     assert "invoke.py" not in outcome.error.stack or kind == "RuntimeError"
 
 
+@pytest.mark.parametrize(
+    "error",
+    [Base("x"), asyncio.CancelledError(), GeneratorExit(), SystemExit(1), BaseExceptionGroup("g", [Base()]), Fickle()],
+    ids=repr,
+)
+def test_whatever_a_plain_function_raises_is_an_outcome(app: Stem, error: BaseException) -> None:
+    def it() -> None:
+        raise error
+
+    outcome = outcome_of(app, it)
+    assert isinstance(outcome, Raised)
+    assert outcome.error.retryable
+    assert outcome.error.type.endswith(type(error).__name__)
+
+
 def test_a_keyboard_interrupt_is_nobodys_outcome(app: Stem) -> None:
     def it() -> None:
         raise KeyboardInterrupt
@@ -135,13 +216,26 @@ def test_a_keyboard_interrupt_is_nobodys_outcome(app: Stem) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [object(), float("nan"), "\x00", "x" * (1 << 20), {1j: 2}], ids=lambda value: type(value).__name__
+    "value",
+    [object(), float("nan"), "\x00", "x" * (1 << 20), {1j: 2}, Reading(float("inf")), nested(2000)],
+    ids=lambda value: type(value).__name__,
 )
 def test_a_value_without_a_json_form_is_a_failure_that_no_retry_mends(app: Stem, value: Any) -> None:
     outcome = outcome_of(app, lambda: value)
     assert isinstance(outcome, Raised)
     assert (outcome.error.type, outcome.error.retryable) == ("UnserialisableResult", False)
-    assert outcome.error.message.startswith("The result")
+    assert " the result " in outcome.error.message
+
+
+def test_the_limit_of_a_result_is_told_as_it_is(app: Stem) -> None:
+    outcome = outcome_of(app, lambda: "x" * (1 << 20))
+    assert isinstance(outcome, Raised)
+    assert outcome.error.message.startswith("The JSON of the result takes 1,048,578 bytes and the limit is 1,048,576;")
+
+
+def test_a_deep_value_with_an_empty_place_comes_to_an_outcome(app: Stem) -> None:
+    for depth in range(100, 1000, 50):
+        assert isinstance(outcome_of(app, nested, depth), Returned | Raised)
 
 
 def test_the_worker_fills_the_context_in(app: Stem) -> None:

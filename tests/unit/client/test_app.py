@@ -5,11 +5,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 
-from stem import ConfigError, InvalidTask, Settings, Stem, UnknownTask, UsageError
+from stem import ConfigError, Delays, Exponential, InvalidTask, Settings, Stem, UnknownTask, UsageError
 from stem.client.definition import default_name
+from stem.core.config import Retention
 
 
 def test_an_argument_counts_before_the_environment_and_that_before_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,10 +29,35 @@ def test_given_settings_stand_in_for_the_environment(monkeypatch: pytest.MonkeyP
     assert Stem(settings=Settings(namespace="mine")).settings.broker_url == "sqlite:///stem.db"
 
 
-@pytest.mark.parametrize("wrong", [{"namespace": "a b"}, {"max_args_bytes": 0}, {"queue": "a b"}, {"max_retries": -1}])
-def test_a_wrong_setting_is_refused_when_the_app_is_made(wrong: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"namespace": "a b"},
+        {"namespace": ""},
+        {"namespace": 5},
+        {"broker_url": 5},
+        {"results_url": 5},
+        {"signing_keys": 5},
+        {"max_args_bytes": 0},
+        {"max_args_bytes": True},
+        {"queue": "a b"},
+        {"max_retries": -1},
+        {"retry": Exponential(jitter="x")},  # type: ignore[arg-type]
+        {"retry": Delays(5)},  # type: ignore[arg-type]
+        {"settings": Settings(namespace="a}b")},
+        {"settings": Settings(namespace="n" * 500)},
+        {"settings": Settings(timeout_seconds=-1)},
+        {"settings": Settings(timeout_seconds=float("nan"))},
+        {"settings": Settings(timeout_seconds=1e10)},
+        {"settings": Settings(max_args_bytes=1.5)},  # type: ignore[arg-type]
+        {"settings": Settings(retention=Retention(results_seconds=0))},
+        {"settings": Settings(retention=Retention(events_count=10**30))},
+    ],
+    ids=str,
+)
+def test_a_wrong_setting_is_refused_when_the_app_is_made(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        Stem("memory://", **wrong)  # type: ignore[arg-type]
+        Stem(**{"broker_url": "memory://", **wrong})
 
 
 def test_nothing_is_opened_until_it_is_needed() -> None:
@@ -48,6 +76,46 @@ def test_a_closed_app_opens_again_when_used(app: Stem) -> None:
     before = app.store
     app.close()
     assert app.store is not before
+
+
+def test_a_relative_path_means_the_same_file_after_the_working_directory_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sp ace%").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "sp ace%")
+    app = Stem("sqlite:///tasks.db")
+    handle = app.enqueue("work", check=False)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    app.close()
+    assert handle.status().state == "queued"
+    app.close()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_store_that_is_closed_meanwhile_is_opened_again(app: Stem) -> None:
+    stop = Event()
+    wrong: list[str] = []
+
+    def use() -> None:
+        while not stop.is_set():
+            if app.store is None:
+                wrong.append("no store")
+
+    users = [Thread(target=use) for _ in range(2)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for user in users:
+            user.start()
+        for _ in range(5000):
+            app.close()
+    finally:
+        stop.set()
+        sys.setswitchinterval(before)
+    for user in users:
+        user.join()
+    assert wrong == []
 
 
 def test_a_forked_child_opens_a_store_of_its_own(tmp_path: Path) -> None:
@@ -101,6 +169,50 @@ def test_a_script_names_its_tasks_as_an_import_of_it_would(tmp_path: Path) -> No
             [sys.executable, *command], check=True, cwd=tmp_path, capture_output=True, text=True, timeout=30
         )
         assert done.stdout.strip() == "shop.work"
+
+
+def test_children_of_multiprocessing_know_the_tasks_by_the_same_names_and_can_be_sent_them(tmp_path: Path) -> None:
+    script = """
+import multiprocessing as mp
+from stem import Stem
+app = Stem("memory://")
+@app.task
+def job(n: int) -> int:
+    return 2 * n
+def name(_):
+    return job.name
+if __name__ == "__main__":
+    for method in ("fork", "spawn", "forkserver"):
+        with mp.get_context(method).Pool(1) as pool:
+            print(*pool.map(name, [1]), *pool.map(job, [4]))
+"""
+    (tmp_path / "shop.py").write_text(script)
+    for command in (["shop.py"], ["-m", "shop"]):
+        done = subprocess.run(
+            [sys.executable, *command], check=True, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert done.stdout.splitlines() == ["shop.job 8"] * 3
+
+
+def test_closures_over_different_values_are_different_functions(app: Stem) -> None:
+    def make(factor: int) -> None:
+        app.task(name="work")(lambda number: number * factor)
+
+    make(2)
+    make(2)
+    with pytest.raises(InvalidTask, match="Two functions want to be task work"):
+        make(3)
+
+
+def test_a_function_that_names_itself_may_be_made_again(app: Stem) -> None:
+    def make() -> None:
+        @app.task(name="work")
+        def work(number: int) -> None:
+            work.enqueue(number - 1)
+
+    make()
+    make()
+    assert list(app.tasks) == ["work"]
 
 
 def test_two_functions_cannot_be_one_task(app: Stem) -> None:

@@ -1,5 +1,6 @@
 """Arguments are bound to the signature, checked against its annotations, and come back as what they were."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stem import InvalidArguments, Stem
-from stem.client.signature import Signature, encode_result
+from stem.client.signature import Signature
+from stem.core.encode import encode_json
 
 LIMIT = 1 << 20
 
@@ -35,6 +37,15 @@ class Point:
 class Order(msgspec.Struct):
     id: UUID
     lines: list[Point]
+
+
+@dataclass(frozen=True)
+class Reading:
+    value: Any
+
+
+class Sample(msgspec.Struct):
+    value: Any
 
 
 class Opaque:
@@ -145,8 +156,8 @@ def test_arguments_by_name_must_be_one_object_with_string_keys(app: Stem) -> Non
 def test_a_result_is_read_as_its_annotation_says_and_as_it_is_where_that_was_not_kept() -> None:
     signature = Signature("it", returns_order)
     order = Order(uuid4(), [Point(1)])
-    assert signature.decode_result(encode_result(order, limit_bytes=LIMIT)) == order
-    assert signature.decode_result(encode_result(None, limit_bytes=LIMIT)) is None
+    assert signature.decode_result(encode_json(order, what="the result", limit_bytes=LIMIT)) == order
+    assert signature.decode_result(encode_json(None, what="the result", limit_bytes=LIMIT)) is None
 
 
 @given(
@@ -159,4 +170,38 @@ def test_a_result_is_read_as_its_annotation_says_and_as_it_is_where_that_was_not
 )  # fmt: skip
 def test_whatever_is_json_survives_the_journey(value: Any) -> None:
     assert round_trip(loose, value) == {"a": value}
-    assert msgspec.json.decode(encode_result(value, limit_bytes=LIMIT)) == value
+    assert msgspec.json.decode(encode_json(value, what="the result", limit_bytes=LIMIT)) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Reading(float("nan")),
+        [Reading(float("inf"))],
+        {"a": Sample(float("-inf"))},
+        Sample(Reading(float("nan"))),
+        (None, {"x": {Reading(float("nan"))}}),
+    ],
+    ids=repr,
+)
+def test_no_number_becomes_null_wherever_it_hides(value: Any) -> None:
+    with pytest.raises(InvalidArguments, match="A number in the arguments is NaN or infinite"):
+        round_trip(loose, value)
+    with pytest.raises(InvalidArguments, match="A number in the result is NaN or infinite"):
+        encode_json(value, what="the result", limit_bytes=LIMIT)
+
+
+@pytest.mark.parametrize("depth", range(100, 1000, 50))
+def test_deep_arguments_with_an_empty_place_are_taken_or_refused(app: Stem, depth: int) -> None:
+    deep: Any = None
+    for _ in range(depth):
+        deep = [deep]
+    work = app.task(name="work", unique="until_done")(loose)
+    with suppress(InvalidArguments):
+        work.enqueue(deep)
+    with suppress(InvalidArguments):
+        work.options(meta={"deep": deep}).enqueue(1)
+
+
+def test_what_is_empty_stays_so() -> None:
+    assert round_trip(loose, Reading(None), b={"x": Sample(1.5)}) == {"a": {"value": None}, "b": {"x": {"value": 1.5}}}

@@ -3,11 +3,13 @@
 import asyncio
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from stem import Bulk, InvalidArguments, InvalidTask, Stem
+from stem.testing import eager
 
 
 @pytest.fixture
@@ -108,3 +110,20 @@ def test_one_id_cannot_be_that_of_many_calls(app: Stem, square: Any) -> None:
     with pytest.raises(InvalidTask, match="give each item its own"):
         square.options(id="one").enqueue_many([{"number": 1}, {"number": 2}])
     assert ready(app) == 0
+
+
+def test_a_connection_belongs_to_the_sender(app: Stem, square: Any) -> None:
+    with pytest.raises(InvalidTask, match="give it to the sender"):
+        square.enqueue_many([square.options(connection=object()).item(1)])
+    assert ready(app) == 0
+    with eager(app):
+        within = square.options(connection=object())
+        assert within.enqueue_many([within.item(1)]) == Bulk(1, 0)
+
+
+def test_when_an_item_starts_counts_before_when_the_sender_does(app: Stem, square: Any) -> None:
+    at = datetime(2020, 1, 1, tzinfo=UTC)
+    square.options(delay=60).enqueue_many([square.options(not_before=at).item(1), square.item(2)])
+    square.options(not_before=at).enqueue_many([square.options(delay=60).item(3)])
+    depth = app.store.broker.depth()["default"]
+    assert (depth.ready, depth.delayed) == (1, 2)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stem import Delays, Fixed, InvalidTask, Stem, UsageError
+from stem import Delays, Exponential, Fixed, InvalidTask, Stem, UsageError
 from stem.core.envelope import Envelope
 from stem.core.record import TaskFilter
 
@@ -36,6 +36,8 @@ REFUSED: list[dict[str, Any]] = [
     {"delay": float("nan")},
     {"delay": float("inf")},
     {"delay": 1e30},
+    {"delay": 10**400},
+    {"delay": -(10**400)},
     {"delay": timedelta(seconds=-1)},
     {"delay": "5"},
     {"delay": True},
@@ -64,6 +66,8 @@ REFUSED: list[dict[str, Any]] = [
     {"max_retries": -1},
     {"max_retries": "3"},
     {"retry": -1},
+    {"retry": Delays(5)},  # type: ignore[arg-type]
+    {"retry": Exponential(jitter="x")},  # type: ignore[arg-type]
     {"retry": lambda attempt, error: 1.0},
     {"soft_limit": 0},
     {"soft_limit": 30},

@@ -22,6 +22,16 @@ async def yields_later() -> AsyncIterator[int]:
     yield 1
 
 
+class Shop:
+    def order(self, what: str) -> None: ...
+
+    @classmethod
+    def orders(cls) -> None: ...
+
+
+def of_itself(self: int) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [
@@ -30,6 +40,8 @@ async def yields_later() -> AsyncIterator[int]:
         (yields, "yields, and a task returns one value"),
         (yields_later, "yields, and a task returns one value"),
         (functools.partial(plain), "not a partial"),
+        (Shop.order, r"Shop\.order is a method, and its self cannot travel"),
+        (vars(Shop)["orders"].__func__, "is a method, and its cls cannot travel"),
         (staticmethod(plain).__get__(None, object).__class__, "not a type"),
         (5, "not a int"),
     ],
@@ -138,3 +150,10 @@ def test_a_task_is_still_the_function_it_was(app: Stem) -> None:
     assert twice(4) == 8
     assert (vars(twice)["__name__"], twice.__doc__) == ("twice", "Two times the number.")
     assert not twice.is_async
+
+
+def test_a_plain_function_may_call_its_argument_what_it_likes(app: Stem) -> None:
+    def local(cls: int) -> None: ...
+
+    assert app.task(of_itself).definition.signature is not None
+    assert app.task(local).definition.signature is not None

@@ -1,13 +1,16 @@
 """Eager mode takes the same path as a worker, at once, with a clock that the test moves."""
 
 import asyncio
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stem import State, Stem, TaskFailed, WaitTimeout
 from stem.core.lifecycle import EventKind
-from stem.testing import eager, run_pending
+from stem.testing import FakeClock, eager, run_pending
 
 
 def test_enqueue_runs_the_task_at_once_and_leaves_the_apps_store_alone(app: Stem) -> None:
@@ -125,3 +128,89 @@ def test_code_that_joins_a_transaction_can_be_tested_without_one(app: Stem) -> N
     work = app.task(name="work")(lambda: 1)
     with eager(app):
         assert work.options(connection=object()).enqueue().get() == 1
+
+
+def test_closing_the_app_within_never_reaches_the_apps_own_store(app: Stem) -> None:
+    ran: list[int] = []
+    charge = app.task(name="charge")(lambda number: ran.append(number))
+    charge.enqueue(1)
+    with eager(app):
+        charge.enqueue(2)
+        with app:
+            pass
+        charge.enqueue(3)
+    assert ran == [2, 3]
+    assert app.store.broker.depth()["default"].ready == 1
+
+
+def test_a_child_forked_within_stays_within_and_opens_its_own_store_afterwards(tmp_path: Path) -> None:
+    script = """
+import os, sys
+from stem import Stem
+from stem.testing import eager
+app, ran = Stem("sqlite:///real.db"), []
+charge = app.task(name="charge")(lambda number: ran.append(number))
+charge.enqueue(1)
+before = app.store
+with eager(app):
+    child = os.fork()
+    charge.enqueue(2)
+assert ran == [2], ran
+assert (app.store is before) == (child != 0)
+if child == 0:
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, timeout=30)
+
+
+def test_what_a_task_enqueues_runs_after_it_however_long_the_chain(app: Stem) -> None:
+    order: list[int] = []
+
+    @app.task(name="step", max_retries=0)
+    def step(number: int) -> None:
+        if number < 300:
+            step.enqueue(number + 1)
+        order.append(number)
+
+    with eager(app):
+        step.enqueue(1)
+        assert order == list(range(1, 301))
+
+
+def test_an_async_task_may_await_what_it_enqueues_also_under_a_running_loop(app: Stem) -> None:
+    @app.task(name="inner")
+    async def inner(number: int) -> int:
+        return number + 1
+
+    @app.task(name="outer")
+    async def outer(number: int) -> int:
+        return await (await inner.aenqueue(number)) * 10
+
+    async def main() -> int:
+        return await outer.enqueue(1)
+
+    with eager(app):
+        assert outer.enqueue(1).get() == 20
+        assert asyncio.run(main()) == 20
+
+
+def test_a_task_of_another_app_runs_at_once_too(app: Stem) -> None:
+    with Stem("memory://another-app") as other:
+        inner = other.task(name="inner")(lambda: "done")
+        outer = app.task(name="outer")(lambda: inner.enqueue().status().state)
+        with eager(app), eager(other):
+            assert outer.enqueue().get() == "succeeded"
+
+
+def test_a_task_whose_run_was_cut_off_runs_again_once_its_lease_is_over(app: Stem) -> None:
+    work = app.task(name="work")(lambda: 1)
+    with eager(app) as world:
+        handle = work.options(delay=1).enqueue()
+        FakeClock.advance(world.clock, 2)
+        app.store.broker.claim(["default"], limit=1, lease_seconds=60)
+        assert world.run_pending() == 0
+        FakeClock.advance(world.clock, 61)
+        assert world.run_pending() == 1
+        assert handle.get() == 1

@@ -1,6 +1,7 @@
 """A handle tells a task's state, waits no longer than it is told to, and gives its value or its failure."""
 
 import asyncio
+import pickle
 import time
 from collections.abc import Callable
 from threading import Thread
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from stem import InvalidTask, State, Stem, StoreUnavailable, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
+from stem.client.watcher import _Wait
 from stem.testing import run_pending
 
 
@@ -129,3 +131,37 @@ def test_closing_the_app_ends_the_awaits(app: Stem, work: Any) -> None:
             await asyncio.wait_for(waiting, 5)
 
     asyncio.run(wait())
+
+
+def test_an_await_that_begins_as_the_app_is_closed_is_refused_and_does_not_hang(app: Stem, work: Any) -> None:
+    async def wait() -> None:
+        handle, watcher = await work.aenqueue("x"), app.link.watcher
+        app.close()
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await asyncio.wait_for(watcher.ended(handle.id), 5)
+
+    asyncio.run(wait())
+
+
+def test_an_answer_to_a_loop_that_is_gone_leaves_the_others_theirs(app: Stem, work: Any) -> None:
+    gone = asyncio.new_event_loop()
+    closing = _Wait(gone, gone.create_future())
+    gone.close()
+    gone.is_closed = lambda: False  # type: ignore[method-assign]  # as seen just before it closed
+
+    async def wait() -> Any:
+        handle = await work.aenqueue("x")
+        waiting = asyncio.ensure_future(handle.aget(30))
+        while not app.link.watcher._waits:
+            await asyncio.sleep(0.005)
+        app.link.watcher._waits[handle.id].insert(0, closing)
+        await asyncio.to_thread(run_pending, app)
+        return await asyncio.wait_for(waiting, 5)
+
+    assert asyncio.run(wait()) == ("x", 1)
+    del gone.is_closed
+
+
+def test_a_handle_says_what_to_send_in_its_place(work: Any) -> None:
+    with pytest.raises(TypeError, match=r"send its id, and ask app\.handle\(id\) there"):
+        pickle.dumps(work.enqueue("x"))

@@ -9,7 +9,7 @@ import pytest
 
 from stem import Settings, State, Stem
 from stem.backends import memory
-from stem.backends.split import join
+from stem.backends.split import GONE, join
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Delivery, Ending, Report
 from stem.core.errors import StoreUnavailable
@@ -235,3 +235,25 @@ def test_upkeep_is_for_both(world: World) -> None:
 
 def page(world: World, **where: Any) -> Sequence[TaskRecord]:
     return world.both.results.page(TaskFilter(**where), limit=10).items
+
+
+def test_looking_through_another_broker_writes_nothing_down(world: World) -> None:
+    task_id = world.push()
+    stranger = join(world._store(), world.results)
+    assert stranger.results.get([task_id])[task_id].state is State.CANCELLED
+    assert stranger.results.page(TaskFilter(), limit=9).items[0].state is State.CANCELLED
+    assert world.copy(task_id).state is State.QUEUED
+    assert world.record(task_id).state is State.QUEUED
+
+
+def test_whatever_the_broker_knows_counts_before_what_a_stranger_supposed(world: World) -> None:
+    waiting, ended = world.push(), world.push(queue="other", expires=5)
+    join(world._store(), world.results).upkeep.prune()
+    assert world.copy(waiting).state is State.CANCELLED
+    assert world.record(waiting).state is State.QUEUED
+    world.clock.advance(6)
+    world.both.broker.claim(["other"], limit=1, lease_seconds=60)
+    assert world.record(ended).error != GONE
+    assert world.copy(ended).error == world.record(ended).error
+    world.settle(world.claim(), VALUE)
+    assert world.record(waiting).state is State.SUCCEEDED

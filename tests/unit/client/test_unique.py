@@ -1,5 +1,6 @@
 """While a unique task holds its key, an equal call returns the first one's handle."""
 
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -61,3 +62,28 @@ def test_a_key_held_for_seconds_outlives_the_task(app: Stem) -> None:
 
 def test_a_call_may_leave_uniqueness_out(build: Any) -> None:
     assert build.enqueue("a").id != build.options(unique=False).enqueue("a").id
+
+
+def test_arguments_count_as_the_function_gets_them(app: Stem) -> None:
+    at, summer = datetime(2026, 1, 1, tzinfo=UTC), timezone(timedelta(hours=2))
+
+    @app.task(name="pay", unique="until_done")
+    def pay(
+        amount: float, at: datetime | None = None, tags: frozenset[str] = frozenset(), odd: Any = object
+    ) -> None: ...
+
+    first = pay.enqueue(10)
+    for same in (pay.item(10.0), pay.item(10, None), pay.item(10, None, frozenset())):
+        assert pay.enqueue_many([same]).existing == 1
+    assert app.enqueue("pay", {"amount": 10.0, "tags": []}).id == first.id
+    assert pay.enqueue(10, None, frozenset("a")).id != first.id
+    dated = pay.enqueue(10, at)
+    assert dated.id != first.id
+    assert pay.enqueue(10, at.astimezone(summer)).id == dated.id
+
+
+def test_a_call_by_name_alone_is_equal_to_one_that_leaves_the_defaults_out(app: Stem) -> None:
+    elsewhere = Stem(settings=app.settings)
+    build = app.task(name="build", unique="until_done")(lambda what, fast=False: what)
+    first = build.enqueue("site", fast=False)
+    assert elsewhere.enqueue("build", {"what": "site"}, check=False, unique="until_done").id == first.id

@@ -55,7 +55,7 @@ def test_results_on_the_brokers_url_live_with_the_broker() -> None:
     assert not from_environment(env).results_are_apart
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "soon", "nan", "inf", "-inf"])
+@pytest.mark.parametrize("value", ["0", "-1", "soon", "nan", "inf", "-inf", "1e18", "1e300"])
 @pytest.mark.parametrize(
     "name", ["STEM_STORE_TIMEOUT", "STEM_MAX_ARGS_BYTES", "STEM_RESULT_TTL", "STEM_EVENTS_TTL", "STEM_EVENTS_COUNT"]
 )
@@ -68,6 +68,15 @@ def test_a_number_that_makes_no_sense_is_named(name: str, value: str) -> None:
 def test_a_count_is_at_least_one(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         from_environment({name: "0.5"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("STEM_STORE_TIMEOUT", "1e10"), ("STEM_MAX_ARGS_BYTES", "1.5"), ("STEM_EVENTS_COUNT", "1" * 30)],
+)
+def test_a_number_that_some_store_could_not_hold_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        from_environment({name: value})
 
 
 @pytest.mark.parametrize(("text", "is_on"), [("1", True), ("TRUE", True), (" on ", True), ("0", False), ("No", False)])
@@ -113,3 +122,36 @@ def test_a_shown_url_never_has_its_password(url: str, shown: str) -> None:
 @pytest.mark.parametrize("url", ["redis://[bad", "http://[::1", "//", "", "a b", "redis://u:p@[bad"])
 def test_a_broken_url_can_be_shown_too(url: str) -> None:
     assert "p@" not in masked(url)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("sqlite:///a/../stem.db", "sqlite:///./stem.db?synchronous=normal"),
+        ("sqlite:////tmp/x%20y.db", "sqlite:////tmp//x y.db"),
+        ("redis://h", "redis://:secret@H:6379/0"),
+        ("redis://localhost/1", "redis://127.0.0.1:6379/1"),
+        ("postgresql://u:p@localhost/db", "postgres://v@127.0.0.1:5432/db?sslmode=require"),
+        ("postgresql:///db?host=/tmp/pg", "postgresql:///db?host=/tmp/pg&application_name=x"),
+    ],
+)
+def test_one_store_under_two_names_is_one(one: str, other: str) -> None:
+    assert not Settings(broker_url=one, results_url=other).results_are_apart
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("sqlite:///a.db", "sqlite:////a.db"),
+        ("redis://h/0", "redis://h/1"),
+        ("redis://h", "redis://mylocalhost"),
+        ("redis://h", "redis://h:6380"),
+        ("redis://[::1", "redis://[::2"),
+        ("postgresql://h/a", "postgresql://h/b"),
+        ("postgresql://h/a", "postgresql://h/a?schema=other"),
+        ("postgresql:///db?host=/tmp/pg", "postgresql:///db?host=/tmp/other"),
+        ("memory://a", "memory://b"),
+    ],
+)
+def test_two_stores_are_two(one: str, other: str) -> None:
+    assert Settings(broker_url=one, results_url=other).results_are_apart

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from stem.core.config import masked
-from stem.core.errors import ConfigError
+from stem.core.errors import ConfigError, StoreRefused
 
+_RELATIVE = "sqlite:///"
 SYNCHRONOUS = ("normal", "full")
 
 
@@ -29,7 +30,26 @@ def address(url: str) -> Address:
         raise ConfigError(
             "SQLite in memory cannot be shared; use memory:// for tests or sqlite:///stem.db to keep tasks."
         )
-    return Address(Path(name).absolute(), _synchronous(url, parts.query))
+    return Address(_here(url) / name, _synchronous(url, parts.query))
+
+
+def absolute(url: str) -> str:
+    """The same URL, so that its path means the same from any working directory. Raises StoreRefused."""
+    scheme, name = url[: len(_RELATIVE)], url[len(_RELATIVE) :]
+    if scheme.lower() != _RELATIVE or not name or unquote(name).startswith(("/", ":memory:", "?", "#")):
+        return url
+    return f"{_RELATIVE}{quote(str(_here(url)))}/{name}"
+
+
+def _here(url: str) -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        if url.startswith(f"{_RELATIVE}/"):
+            return Path("/")
+        raise StoreRefused(
+            f"{url!r} counts from the working directory, which is gone; go to another one, or use sqlite:////absolute/path.db."
+        ) from error
 
 
 def _synchronous(url: str, query: str) -> str:

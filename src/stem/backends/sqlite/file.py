@@ -148,6 +148,12 @@ class File:
 def check_place(address: Address) -> None:
     """Refuse what SQLite would stumble over or overwrite, before anything is touched."""
     path = address.path
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass  # told below, or by SQLite
+    except OSError as error:
+        raise StoreRefused(f"{path} cannot be a file ({error.strerror}); choose another path.") from error
     if path.is_dir():
         raise StoreRefused(f"{path} is a directory; name a file in it, as in sqlite:///{path}/stem.db.")
     if not path.parent.is_dir():
