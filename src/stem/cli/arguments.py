@@ -1,11 +1,14 @@
 """Read what people type as arguments: JSON, a file of it, or key=value pairs."""
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from stem.core.errors import InvalidArguments, UsageError
+
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 
 
 def arguments(text: str | None, pairs: Sequence[str]) -> dict[str, Any]:
@@ -57,7 +60,11 @@ def _value(text: str, what: str) -> Any:
         return _decoded(text.encode(), what)
     try:
         return msgspec.json.decode(text)
-    except msgspec.MsgspecError:
+    except msgspec.MsgspecError as error:
+        if _NUMBER.fullmatch(text):
+            raise InvalidArguments(
+                f"{what} is out of the range of numbers; put it in quotes to send it as text."
+            ) from error
         return text
 
 

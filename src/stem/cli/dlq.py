@@ -109,7 +109,8 @@ def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **c
     with session.store() as store:
         where = choosing.filter_of(store, chosen)
         if dry_run:
-            ids = store.deadletters.replay(where, limit=limit or _dead(store), dry_run=True)
+            dead = _dead(store)
+            ids = store.deadletters.replay(where, limit=min(limit or dead, dead), dry_run=True)
         else:
             ids = _replay(store, where, limit, delay)
     if session.as_json:

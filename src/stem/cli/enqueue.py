@@ -10,7 +10,6 @@ import click
 
 from stem.cli import arguments, ending, loading, show, times
 from stem.cli.session import Session, check_shared, in_session
-from stem.cli.task import awaited
 from stem.core.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def enqueue(
             click.echo(handle.id)
             sys.stdout.flush()  # whoever waits for a long task may want to know it now
         if wait is not None:
-            ending.tell(awaited(app.store.results, handle.id, wait), as_json=session.as_json)
+            ending.tell(handle, wait, as_json=session.as_json)
 
 
 @contextmanager

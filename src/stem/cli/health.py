@@ -49,6 +49,7 @@ def health(session: Session) -> None:
 
 def _report(session: Session) -> dict[str, Any]:
     """The two stores are opened one by one, so that each speaks for itself."""
+    from stem.backends import placed
     from stem.cli import shapes
 
     settings = session.settings()
@@ -62,7 +63,7 @@ def _report(session: Session) -> dict[str, Any]:
             "workers": [shapes.worker(pulse) for pulse in store.heartbeats.all()],
             "queues": [shapes.queue(name, depth) for name, depth in sorted(store.broker.depth().items())],
         }
-    if settings.results_are_apart and settings.results_url is not None:
+    if placed(settings).results_are_apart and settings.results_url is not None:
         with _opened(settings.results_url, settings) as store:
             report["results"] = shapes.store(store)
     return report

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -35,8 +35,11 @@ def load(path: str) -> "Stem":
 def _imported(module_name: str, path: str) -> "ModuleType":
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise ConfigError(f"{path!r} does not name an app; write it like --app shop.tasks:app.")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # an installed command does not look where it was started, as `python -m` does
+    with suppress(FileNotFoundError):  # a working directory that was deleted holds no module either
+        if os.getcwd() not in sys.path:
+            sys.path.insert(
+                0, os.getcwd()
+            )  # an installed command does not look where it was started, as `python -m` does
     try:
         with redirect_stdout(sys.stderr):  # what the app prints while it loads is not our output
             return import_module(module_name)

@@ -24,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -39,6 +40,13 @@ def run(arguments: Sequence[str]) -> int:
         return CLOSED_PIPE
     except Exception as error:  # noqa: BLE001  the boundary: whatever it was, a person sees a sentence
         return failure.tell(error, arguments)
+
+
+def _open_what_is_closed() -> None:
+    """Whoever closed a stream does not want it: it leads nowhere, and no file or socket may take its number."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - open until the end
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def _invoke(arguments: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ def at(cursor: str | None) -> Iterator[None]:
     """Around a listing."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         if cursor is None:
             raise
         raise UsageError(

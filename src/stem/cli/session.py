@@ -14,6 +14,7 @@ import click
 from stem.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from stem import Stem
     from stem.contracts.store import Store
     from stem.core.config import Settings
 
@@ -55,13 +56,24 @@ class Session:
     @contextmanager
     def store(self) -> "Iterator[Store]":
         """The broker's store, its results being those of the result store where that is another one."""
+        from stem.backends import placed
         from stem.client.link import open_store
 
-        store = open_store(check_shared(self.settings()))
+        store = open_store(placed(check_shared(self.settings())))
         try:
             yield store
         finally:
             store.upkeep.close()
+
+    @contextmanager
+    def app(self) -> "Iterator[Stem]":
+        """An app on the same stores that knows no tasks and, for it only reads, no keys."""
+        import msgspec
+
+        from stem import Stem
+
+        with Stem(settings=msgspec.structs.replace(check_shared(self.settings()), signing_keys="")) as app:
+            yield app
 
     def command(self, *words: str, **options: object) -> str:
         """A command line that reaches the same stores when pasted into the same shell. It never holds a password."""
@@ -87,7 +99,7 @@ class Session:
 
 def check_shared(settings: "Settings") -> "Settings":
     """A command ends at once, and a store in its memory would end with it. Raises ConfigError."""
-    if urlsplit(settings.broker_url).scheme == "memory":
+    if settings.broker_url.lower().startswith("memory:"):
         raise ConfigError(
             f"{settings.broker_url} lives in one process alone, so no command can reach it; use sqlite:///stem.db."
         )

@@ -63,6 +63,8 @@ def worker(pulse: "Pulse") -> dict[str, Any]:
 def arguments(body: bytes) -> msgspec.Raw | None:
     """None where the envelope cannot be read."""
     try:
-        return decode(body).args
-    except EnvelopeUnreadable:
+        args = decode(body).args
+        bytes(args).decode()  # the decoder skips over them, and they are to be printed
+    except (EnvelopeUnreadable, UnicodeDecodeError):
         return None
+    return args

@@ -1,6 +1,5 @@
 """`stem task`: what is known of a task, and what it returned."""
 
-import time
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -8,11 +7,9 @@ import click
 
 from stem.cli import ending, paging, show, times
 from stem.cli.session import Session, in_session
-from stem.core.errors import TaskNotFound
 from stem.core.lifecycle import State
 
 if TYPE_CHECKING:
-    from stem.contracts.results import Results
     from stem.core.record import TaskRecord
 
 
@@ -34,11 +31,8 @@ def show_task(session: Session, id: str) -> None:
     \b
     Example: stem task show 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00
     """
-    from stem.core.envelope import check_id
-
-    check_id(id)
-    with session.store() as store:
-        record = found(store.results, id)
+    with session.app() as app:
+        record = app.handle(id).status()
     if session.as_json:
         show.json(record)
     else:
@@ -99,30 +93,8 @@ def result(session: Session, id: str, wait: float) -> None:
     \b
     Example: stem task result 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00 --wait 30s
     """
-    from stem.core.envelope import check_id
-
-    check_id(id)
-    with session.store() as store:
-        record = awaited(store.results, id, wait)
-    ending.tell(record, as_json=session.as_json)
-
-
-def found(results: "Results", id: str) -> "TaskRecord":
-    record = results.get([id]).get(id)
-    if record is None:
-        raise TaskNotFound(
-            f"There is no task {id} here: it was never enqueued to this store, or its record has expired."
-        )
-    return record
-
-
-def awaited(results: "Results", id: str, wait_seconds: float) -> "TaskRecord":
-    """The record at its end, or as it is when the time is up."""
-    end = time.monotonic() + wait_seconds
-    record = found(results, id)
-    while not record.is_terminal and (left := end - time.monotonic()) > 0:
-        record = results.wait([id], timeout_seconds=left).get(id) or found(results, id)
-    return record
+    with session.app() as app:
+        ending.tell(app.handle(id), wait, as_json=session.as_json)
 
 
 def _facts(record: "TaskRecord") -> dict[str, object]:
