@@ -1,12 +1,14 @@
 """Dead letters: listed with a command that works when pasted, replayed, dropped."""
 
+import msgspec
+
 from acceptance.shell import Shell
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.config import Settings
-from support.asking import WORKER, bury, claim, dead_ids, depth
+from support.asking import WORKER, bury, claim, claim_one, dead_ids, depth
 from support.asking import ids as ids_of
-from support.builders import dead, pushes
+from support.builders import a_push, dead, pushes
 from support.servers import RedisServer
 
 LONG_ID = "0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00" + "-and-more" * 8
@@ -113,3 +115,21 @@ def test_everything_must_be_meant(shell: Shell, local_store: Store) -> None:
     for words in (("replay",), ("purge", "--yes"), ("replay", "a", "--all"), ("replay", "a", "--queue", "x")):
         assert "Say which" in shell.refusal("dlq", *words, code=64)
     assert dead_ids(local_store) == ["a"]
+
+
+def test_a_limit_may_be_larger_than_any_store_could_count(stem: Shell, durable_store: Store) -> None:
+    bury(durable_store, "a", "b")
+    many = ("--all", "--limit", "1" * 23)
+    assert stem.json("dlq", "replay", *many, "--dry-run")["replayed"] == ["b", "a"]
+    assert stem.json("dlq", "replay", *many)["replayed"] == ["b", "a"]
+    assert stem.json("dlq", "purge", *many, "--yes") == {"purged": 0}
+
+
+def test_arguments_that_are_no_text_are_shown_as_unreadable(shell: Shell, local_store: Store) -> None:
+    push = a_push("a")
+    broken = msgspec.structs.replace(push.envelope, args=msgspec.Raw(b'{"x":"\xff"}'))
+    local_store.broker.push([msgspec.structs.replace(push, envelope=broken)])
+    assert shell.json("queue", "peek", "default")["tasks"][0]["args"] is None
+    local_store.broker.settle([dead(claim_one(local_store))], worker=WORKER)
+    assert "(unreadable)" in shell.out("dlq", "show", "a")
+    assert shell.json("dlq", "list")["deadLetters"][0]["args"] is None

@@ -45,7 +45,8 @@ def test_enqueue_can_wait_for_the_result(stem: Shell, durable_store: Store) -> N
 def test_waiting_for_a_task_that_fails_says_its_error_and_exits_70(stem: Shell, durable_store: Store) -> None:
     id = stem.out("enqueue", "answer")
     with worker(durable_store, fails=True):
-        assert stem.refusal("task", "result", id, "--wait", "8", code=70) == f"Task {id} (answer) failed after 1 attempts: ValueError: boom"
+        refusal = stem.refusal("task", "result", id, "--wait", "8", code=70)
+    assert refusal == f"Task {id} (answer) failed after 1 attempts: ValueError: boom"
 
 
 def test_waiting_ends_on_time(shell: Shell) -> None:

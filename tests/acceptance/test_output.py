@@ -78,6 +78,26 @@ def test_tasks_are_read_from_the_result_store(shell: Shell) -> None:
     assert "results.db" in report["results"]["url"] and "broker.db" in report["broker"]["url"]
 
 
+def test_looking_at_results_through_another_broker_changes_nothing(shell: Shell) -> None:
+    both = ("--broker-url", "sqlite:///broker.db", "--results-url", "sqlite:///results.db")
+    id = shell.out("enqueue", "a", *both)
+    assert id in shell.out("task", "list", "--results-url", "sqlite:///results.db")
+    assert "is still queued" in shell.refusal("task", "result", id, *both, code=70)
+
+
+def test_one_store_named_twice_is_one(shell: Shell) -> None:
+    there = ("--broker-url", "sqlite:///stem.db", "--results-url", f"sqlite:///{shell.directory}/./stem.db")
+    assert "results    with the broker" in shell.out("health", *there)
+    shell.out("enqueue", "a", *there)
+    assert shell.json("queue", "list")["queues"][0]["ready"] == 1
+
+
+def test_results_are_read_without_the_signing_keys(shell: Shell) -> None:
+    id = shell.out("enqueue", "a")
+    without = shell.at(STEM_SIGNING_KEYS="@/nowhere/keys")
+    assert without.json("task", "show", id)["status"] == "queued"
+
+
 def test_a_terminal_gets_ansi_and_whole_ids_and_no_color_means_none(shell: Shell) -> None:
     id = shell.out("enqueue", "demo.add")
     code, screen = on_a_terminal(shell, "task", "list")
@@ -131,6 +151,13 @@ def test_a_closed_pipe_is_quiet(shell: Shell) -> None:
     )
     piped = shell.paste("stem queue peek default --json | head -c 10")
     assert (piped.returncode, piped.stderr) == (0, "")
+
+
+def test_a_closed_stream_leads_nowhere_and_stops_nothing(shell: Shell) -> None:
+    for words in ("stem enqueue a >&-", "stem task list >&-", "stem enqueue b <&- >&- 2>&-", "stem health --json >&-"):
+        done = shell.paste(words)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), words
+    assert sorted(task["name"] for task in shell.json("task", "list")["tasks"]) == ["a", "b"]
 
 
 def test_control_c_while_waiting_exits_130_quietly(shell: Shell) -> None:

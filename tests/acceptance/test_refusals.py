@@ -27,6 +27,8 @@ DEEP = "[" * 10_000 + "]" * 10_000
         (("enqueue", "a", "--arg", "x={"), "--arg x is not JSON"),
         (("enqueue", "a", "--arg", "x=1", "--arg", "x=2"), "given twice"),
         (("enqueue", "a", "--arg", 'x="\\u0000"'), "NUL"),
+        (("enqueue", "a", "--arg", "x=1e999"), "--arg x is out of the range of numbers"),
+        (("enqueue", "a", "--meta", "x=-1e999"), "--meta x is out of the range of numbers"),
         (("enqueue", "a", "--arg", "x=" + "x" * 120_000, *(f"--arg=y{n}=" + "y" * 120_000 for n in range(9))), "limit"),
         (("enqueue", "a", "--arg", "x=\udcff"), "is not UTF-8"),
         (("task", "list", "--queue", "\udcff"), "is not UTF-8"),
@@ -50,6 +52,8 @@ DEEP = "[" * 10_000 + "]" * 10_000
         (("enqueue", "a", "--broker-url", ""), "is not a store that Stem knows"),
         (("enqueue", "a", "--broker-url", "amqp://guest:s3cret@host"), "is not a store that Stem knows"),
         (("enqueue", "a", "--broker-url", "memory://"), "lives in one process alone"),
+        (("enqueue", "a", "--broker-url", "redis://[::1"), "is not a URL"),
+        (("queue", "list", "--broker-url", "redis://[::1"), "is not a URL"),
         (("queue", "list", "--broker-url", "memory://"), "lives in one process alone"),
         (("enqueue", "a", "--app", "nowhere:app"), "no module 'nowhere'"),
         (("enqueue", "a", "--app", "json:app"), "Module 'json' has no 'app'"),
@@ -80,6 +84,10 @@ def test_a_usage_mistake_exits_64_and_writes_nothing(shell: Shell, words: tuple[
         ("STEM_BROKER_URL", "mysql://host"),
         ("STEM_NAMESPACE", "a b"),
         ("STEM_STORE_TIMEOUT", "-1"),
+        ("STEM_STORE_TIMEOUT", "1e10"),
+        ("STEM_RESULT_TTL", "1e18"),
+        ("STEM_EVENTS_COUNT", "1e300"),
+        ("STEM_MAX_ARGS_BYTES", "1.5"),
         ("STEM_TLS_VERIFY", "perhaps"),
     ],
 )
@@ -105,6 +113,7 @@ def test_a_made_up_cursor_exits_64(stem: Shell) -> None:
     stem.out("enqueue", "a")
     for words in (("task", "list"), ("dlq", "list")):
         assert "'nonsense'" in stem.refusal(*words, "--cursor", "nonsense", code=64)
+        assert stem.run(*words, "--cursor", "1" * 30).returncode in (0, 64)  # some store may know so large a number
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:{port}/0", "postgresql://u:s3cret@127.0.0.1:{port}/x"])
@@ -167,6 +176,23 @@ def test_a_file_that_is_no_database_exits_70_and_is_left_alone(shell: Shell) -> 
 def test_a_folder_that_is_not_there_exits_70(shell: Shell) -> None:
     refusal = shell.refusal("health", "--broker-url", "sqlite:///no/such/folder/stem.db", code=70)
     assert "no/such/folder" in refusal
+
+
+def test_a_name_too_long_for_a_file_exits_70(shell: Shell) -> None:
+    assert "File name too long" in shell.refusal("health", "--broker-url", f"sqlite:///{'x' * 300}.db", code=70)
+
+
+def test_a_working_directory_that_is_gone_exits_70_unless_the_path_is_absolute(shell: Shell) -> None:
+    gone, there = shell.directory / "gone", f"sqlite:///{shell.directory}/stem.db"
+
+    def refusal(words: str) -> str:
+        done = shell.paste(f"mkdir {gone}; cd {gone}; rmdir {gone}; {words}")
+        assert done.returncode in (64, 70) and done.stderr.count("\n") == 1, done
+        return done.stderr
+
+    assert "working directory, which is gone" in refusal("stem health")
+    assert "no module 'nowhere'" in refusal(f"stem enqueue a --app nowhere:app --broker-url {there}")
+    assert shell.paste(f"mkdir {gone}; cd {gone}; rmdir {gone}; stem health --broker-url {there}").returncode == 0
 
 
 def test_with_json_the_error_is_an_object_on_stderr(shell: Shell) -> None:

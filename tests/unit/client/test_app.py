@@ -5,13 +5,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
 
 from stem import ConfigError, Delays, Exponential, InvalidTask, Settings, Stem, UnknownTask, UsageError
 from stem.client.definition import default_name
+from stem.client.link import Link
+from stem.contracts.store import Store
 from stem.core.config import Retention
 
 
@@ -93,29 +94,23 @@ def test_a_relative_path_means_the_same_file_after_the_working_directory_changed
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_store_that_is_closed_meanwhile_is_opened_again(app: Stem) -> None:
-    stop = Event()
-    wrong: list[str] = []
+class ClosedMeanwhile(Link):
+    """Another thread closes it after every look at the store."""
 
-    def use() -> None:
-        while not stop.is_set():
-            if app.store is None:
-                wrong.append("no store")
+    @property
+    def _store(self) -> Store | None:
+        found: Store | None = vars(self).pop("open", None)
+        return found
 
-    users = [Thread(target=use) for _ in range(2)]
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for user in users:
-            user.start()
-        for _ in range(5000):
-            app.close()
-    finally:
-        stop.set()
-        sys.setswitchinterval(before)
-    for user in users:
-        user.join()
-    assert wrong == []
+    @_store.setter
+    def _store(self, store: Store | None) -> None:
+        vars(self)["open"] = store
+
+
+def test_a_store_that_another_thread_closes_is_still_a_store(app: Stem) -> None:
+    link = ClosedMeanwhile(app.settings, app.link.keyring, app.link.clock)
+    link._store = app.store
+    assert link.store is app.store
 
 
 def test_a_forked_child_opens_a_store_of_its_own(tmp_path: Path) -> None:

@@ -253,3 +253,20 @@ def test_headers_are_strings_and_the_reserved_are_refused() -> None:
     for value in (None, 7, b"x", "a\x00b"):
         with pytest.raises(InvalidTask):
             check_headers({"h": value})  # type: ignore[dict-item]
+
+
+def test_a_refused_name_is_told_how_it_may_begin() -> None:
+    assert check_name("_private.task") == "_private.task"
+    with pytest.raises(InvalidTask, match="beginning with a letter, digit or '_'"):
+        check_name("-x")
+    with pytest.raises(InvalidTask, match="beginning with a letter or digit"):
+        check_queue("_x")
+
+
+@pytest.mark.parametrize("args", [b"5", b"[1]", b'{"x":1e999}', b'{"x":"\xff"}', b'{"x":%s}' % (b"9" * 5000)])
+def test_arguments_that_cannot_be_read_are_named_as_such(args: bytes) -> None:
+    envelope = msgspec.structs.replace(an_envelope(), args=msgspec.Raw(args))
+    with pytest.raises(EnvelopeUnreadable, match="arguments of"):
+        envelope.arguments()
+    with pytest.raises(EnvelopeUnreadable, match="arguments of"):
+        signed_bytes(envelope)
