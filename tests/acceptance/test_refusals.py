@@ -179,7 +179,9 @@ def test_a_folder_that_is_not_there_exits_70(shell: Shell) -> None:
 
 
 def test_a_name_too_long_for_a_file_exits_70(shell: Shell) -> None:
-    assert "File name too long" in shell.refusal("health", "--broker-url", f"sqlite:///{'x' * 300}.db", code=70)
+    assert "File name too long); choose another path" in shell.refusal(
+        "health", "--broker-url", f"sqlite:///{'x' * 300}.db", code=70
+    )
 
 
 def test_a_working_directory_that_is_gone_exits_70_unless_the_path_is_absolute(shell: Shell) -> None:
