@@ -101,6 +101,12 @@ def test_what_is_no_connection_is_refused(store: Store) -> None:
         store.broker.push([a_push("a")], connection="shop.db")
 
 
+def test_a_closed_connection_is_refused(store: Store, own: sqlite3.Connection) -> None:
+    own.close()
+    with pytest.raises(UsageError, match="open in this thread"):
+        store.broker.push([a_push()], connection=own)
+
+
 def test_factories_of_the_caller_neither_disturb_nor_change(store: Store, own: sqlite3.Connection) -> None:
     own.row_factory = sqlite3.Row
     own.text_factory = bytes

@@ -14,9 +14,12 @@ from stem.core.errors import UsageError
 def joined(connection: object, path: Path) -> Iterator[sqlite3.Cursor]:
     """A cursor in the caller's own transaction, which stays open and the caller's. Nothing of the connection is changed."""
     driver = _driver_connection(connection)
-    _check_transaction(driver)
+    try:
+        _check_transaction(driver)
+        cursor = driver.cursor(sqlite3.Cursor)
+    except sqlite3.ProgrammingError as error:
+        raise UsageError(f"connection= cannot be used ({error}); pass one that is open in this thread.") from error
     text_factory, driver.text_factory = driver.text_factory, str
-    cursor = driver.cursor(sqlite3.Cursor)
     cursor.row_factory = None
     try:
         _check_same_file(cursor, path)
