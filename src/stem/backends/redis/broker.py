@@ -44,11 +44,9 @@ class RedisBroker(Broker):
         more = limit > 0
         while more and len(deliveries) < limit:
             given = {"queues": names, "limit": limit - len(deliveries), "lease": lease, "expired": _EXPIRED}
-            fence, claimed, more = _claimed(self._space.run("claim", given))
-            deliveries += [
-                Delivery(Lease(id, int(fence)), name, queue, attempt, deaths, body.encode())
-                for id, name, queue, attempt, deaths, body in claimed
-            ]
+            more, claimed, aside = self._space.run("claim", given)
+            bodies = iter(aside)
+            deliveries += [shapes.delivery(packed, bodies) for packed in claimed]
         return deliveries
 
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
@@ -78,7 +76,7 @@ class RedisBroker(Broker):
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
         ids: list[str] = []
-        rows: list[shapes.Ended | shapes.Pushed] = []
+        rows: list[tuple[Any, ...]] = []
         for ending in endings:
             ids.append(ending.lease.id)
             rows.append(shapes.ended(ending))
@@ -144,7 +142,6 @@ class _Due:
 
 
 _receipts = msgspec.msgpack.Decoder(list[bool | str]).decode
-_claimed = msgspec.msgpack.Decoder(tuple[int | bool, list[tuple[str, str, str, int, int, str]], bool]).decode
 _positions = msgspec.msgpack.Decoder(list[int]).decode
 _reclaimed = msgspec.msgpack.Decoder(tuple[list[str], list[str]]).decode
 _depths = msgspec.msgpack.Decoder(list[tuple[str, int, int, int, int]]).decode

@@ -21,11 +21,7 @@ class RedisEvents(Events):
             chunks = self._space.link.call("XRANGE", self._space.key("events"), f"{seen + 1}-0", "+", "COUNT", count)
             for id, (_, packed) in chunks:
                 last = int(id.partition(b"-")[0])
-                told = shapes.decode_events(packed)
-                first = last - len(told) + 1
-                start = max(0, seen + 1 - first)
-                rows = told[start : start + limit - len(found)]
-                found += [shapes.event(first + start + i, row) for i, row in enumerate(rows)]
+                found += shapes.events(last, packed, seen, limit - len(found))
                 seen = last
             if len(chunks) < count:
                 break

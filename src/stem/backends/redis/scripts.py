@@ -1,9 +1,17 @@
-"""The Lua scripts of this folder, each with the shared pieces that its first line names."""
+"""The Lua scripts of this folder, each with the shared pieces that its first line names.
 
+Lua 5.1 has no constants: every function would catch each of ours anew at every call, which costs more than all else that
+a small script does. So they are put in place here, once.
+"""
+
+import re
 from functools import cache
 from hashlib import sha1
 from importlib.resources import files
 from typing import NamedTuple
+
+_CONSTANTS = re.compile(rb"^local ([A-Z_]+(?:, [A-Z_]+)*) = (\d+(?:, \d+)*)(?= --|$)", re.MULTILINE)
+_NAME = re.compile(rb"\b[A-Z_]+\b")
 
 
 class Script(NamedTuple):
@@ -17,4 +25,13 @@ def script(name: str) -> Script:
     own = (folder / f"{name}.lua").read_bytes()
     needs = own.splitlines()[0].removeprefix(b"-- needs: ").decode().split()
     source = b"\n".join([*((folder / "shared" / f"{piece}.lua").read_bytes() for piece in needs), own])
+    source = _inlined(source)
     return Script(source, sha1(source, usedforsecurity=False).hexdigest().encode())
+
+
+def _inlined(source: bytes) -> bytes:
+    """With whole numbers for the names in capitals that stand for them."""
+    values: dict[bytes, bytes] = {}
+    for names, numbers in _CONSTANTS.findall(source):
+        values |= zip(names.split(b", "), numbers.split(b", "), strict=True)
+    return _NAME.sub(lambda name: values.get(name[0], name[0]), _CONSTANTS.sub(b"", source))

@@ -5,6 +5,7 @@ must never read it, for its numbers are doubles and its empty tables ambiguous. 
 the server's msgpack does not know.
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ import msgspec
 
 from stem.backends.redis.space import microseconds
 from stem.core import envelope as envelopes
-from stem.core.delivery import DeadLetter, Ending
+from stem.core.delivery import DeadLetter, Delivery, Ending, Lease
 from stem.core.envelope import Push
 from stem.core.event import Event, event_data, event_kinds
 from stem.core.lifecycle import EventKind, State
@@ -21,6 +22,7 @@ from stem.core.record import TaskError, TaskRecord, moment
 from stem.core.revoke import RevokeRecord
 
 FORMAT = 1  # of a packed task
+SMALL = 1024  # bytes; so long a body lies in its task, a longer one beside it, so that changes need not copy it
 
 
 class Letter(msgspec.Struct, frozen=True, array_like=True):
@@ -30,81 +32,50 @@ class Letter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Stored(msgspec.Struct, frozen=True, array_like=True):
-    """A task as the server keeps it; False stands for none. Only scripts use the fields after `beat`, save `letter`."""
+    """A task as the server keeps it; False stands for none. One that has ended lacks the last fields."""
 
     format: int
-    id: str
-    name: str
-    queue: str
-    priority: int
-    seq: int
-    state: State
-    attempt: int
     fence: int
+    held: bool
+    state: State
+    expires: int | bool
+    visible: int | bool
+    aside: bool
+    attempt: int
     enqueued: int
     updated: int
-    payload: str | bool
-    error: str | bool
-    meta: dict[str, str] | bool
     worker: str | bool
     started: int | bool
     finished: int | bool
     beat: int | bool
-    visible: int | bool = False
-    due: int | bool = False
-    expires: int | bool = False
-    deaths: int = 0
-    held: bool = False
-    unique: str | bool = False
-    letter: Letter | bool = False
-    body: str | bool = False
-
-
-class Pushed(msgspec.Struct, frozen=True, array_like=True):
+    payload: str | bool
+    error: str | bool
+    seq: int
     id: str
     name: str
     queue: str
     priority: int
-    body: str
     meta: dict[str, str] | bool
-    visible: int | bool
-    delay: int | bool
-    due: int | bool
-    lifetime: int | bool
-    expires: int | bool
-    unique: str | bool
-    hold: int | bool
-
-
-class Ended(msgspec.Struct, array_like=True):
-    id: str
-    fence: int
-    kind: EventKind
-    run: int | bool
-    meta: dict[str, str] | bool
-    payload: str | bool = False
-    error: str | bool = False
-    data: str | bool = False
-    delay: int = 0
-    died: bool = False
-    reason: str = ""
-    letter: str | bool = False
-    follow_ups: int = 0
+    unique: str | bool = False
+    body: str | bool = False
+    due: int | bool = False
+    deaths: int = 0
+    letter: Letter | bool = False
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True):
-    """One event of a chunk; False stands for none."""
+    """A chunk of events, a field each column: one value that all of them share, or a list. False stands for none."""
 
-    kind: EventKind
-    at: int
-    id: str
-    name: str
-    queue: str
-    attempt: int
-    worker: str | bool
-    enqueued: int
-    started: int | bool
-    data: str | bool
+    kind: EventKind | list[EventKind]
+    at: int | list[int]
+    id: list[str]
+    name: str | list[str]
+    queue: str | list[str]
+    attempt: int | list[int]
+    worker: str | bool | list[str | bool]
+    enqueued: int | list[int]
+    started: int | bool | list[int | bool]
+    data: str | bool | list[str | bool]
 
 
 class Marked(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -121,71 +92,62 @@ class Marked(msgspec.Struct, frozen=True, omit_defaults=True):
     expires: int | None = None
 
 
-def pushed(push: Push) -> Pushed:
-    envelope, delay, lifetime, unique = push.envelope, push.delay_seconds, push.expires_seconds, push.unique
-    return Pushed(
+def pushed(push: Push) -> tuple[Any, ...]:
+    """As push.lua takes it."""
+    envelope = push.envelope
+    body = envelopes.encode(envelope)
+    return (
+        _options(push, body),
         envelope.id,
         envelope.name,
         envelope.queue,
         envelope.priority,
-        envelopes.encode(envelope).decode(),
         _texts(envelope.meta),
-        microseconds(envelope.visibility_timeout) if envelope.visibility_timeout else False,
-        False if delay is None else microseconds(delay),
-        False if envelope.not_before is None else at(envelope.not_before),
-        False if lifetime is None else microseconds(lifetime),
-        False if envelope.expires_at is None else at(envelope.expires_at),
-        False if unique is None else unique.key,
-        False if unique is None or unique.seconds is None else microseconds(unique.seconds),
+        push.unique.key if push.unique and push.unique.seconds is None else False,
+        body.decode() if len(body) <= SMALL else False,
     )
 
 
-def ended(ending: Ending) -> Ended:
-    settlement, run = ending.settlement, ending.run_seconds
-    shape = Ended(
-        ending.lease.id,
-        ending.lease.fence,
+def ended(ending: Ending) -> tuple[Any, ...]:
+    """As settle.lua takes it."""
+    settlement, run, lease = ending.settlement, ending.run_seconds, ending.lease
+    payload = bytes(settlement.payload).decode() if isinstance(settlement, Done) else False
+    shared = (
+        lease.id,
+        lease.fence,
         event_kinds(settlement)[0],
         False if run is None else microseconds(run),
         _texts(ending.meta),
-        follow_ups=len(ending.follow_ups),
+        len(ending.follow_ups),
+        payload,
     )
-    match settlement:
-        case Done(payload):
-            shape.payload = bytes(payload).decode()
-            return shape
-        case Retry(seconds, error):
-            shape.delay, shape.error = microseconds(seconds), json(error)
-        case Dead(reason, error, meta):
-            shape.reason, shape.error, shape.letter = reason, json(error), json(meta)
-        case Requeue(seconds, died=died):
-            shape.delay, shape.died = microseconds(seconds), died
-        case Cancelled(reason):
-            shape.error = json(TaskError("Cancelled", reason))
-    shape.data = json(event_data(settlement))
-    return shape
+    return shared if isinstance(settlement, Done) else shared + _unsuccessful(settlement)
 
 
 def stored(record: TaskRecord) -> Stored:
     return Stored(
-        FORMAT,
-        record.id,
-        record.name,
-        record.queue,
-        record.priority,
-        0,
-        record.state,
-        record.attempt,
-        record.fence,
-        at(record.enqueued_at),
-        at(record.updated_at),
-        False if record.payload is None else bytes(record.payload).decode(),
-        False if record.error is None else json(record.error),
-        _texts(record.meta),
-        False if record.worker is None else record.worker,
-        _at_or_false(record.started_at),
-        _at_or_false(record.finished_at),
-        _at_or_false(record.heartbeat_at),
+        format=FORMAT,
+        fence=record.fence,
+        held=False,
+        state=record.state,
+        expires=False,
+        visible=False,
+        aside=False,
+        attempt=record.attempt,
+        enqueued=at(record.enqueued_at),
+        updated=at(record.updated_at),
+        worker=False if record.worker is None else record.worker,
+        started=_at_or_false(record.started_at),
+        finished=_at_or_false(record.finished_at),
+        beat=_at_or_false(record.heartbeat_at),
+        payload=False if record.payload is None else bytes(record.payload).decode(),
+        error=False if record.error is None else json(record.error),
+        seq=0,
+        id=record.id,
+        name=record.name,
+        queue=record.queue,
+        priority=record.priority,
+        meta=_texts(record.meta),
     )
 
 
@@ -210,6 +172,13 @@ def record(task: Stored) -> TaskRecord:
     )
 
 
+def delivery(packed: bytes, bodies: Iterator[bytes]) -> Delivery:
+    """Of a claimed task; `bodies` has those that lie beside theirs."""
+    task = decode_task(packed)
+    body = task.body.encode() if isinstance(task.body, str) else next(bodies)
+    return Delivery(Lease(task.id, task.fence), task.name, task.queue, task.attempt, task.deaths, body)
+
+
 def numbered_letter(packed: bytes, body: bytes) -> tuple[int, DeadLetter]:
     """A dead letter and its place among them."""
     task = decode_task(packed)
@@ -227,20 +196,15 @@ def numbered_letter(packed: bytes, body: bytes) -> tuple[int, DeadLetter]:
     )
 
 
-def event(offset: int, told: Told) -> Event:
-    return Event(
-        offset=str(offset),
-        kind=told.kind,
-        at=when(told.at),
-        task_id=told.id,
-        name=told.name,
-        queue=told.queue,
-        attempt=told.attempt,
-        worker=told.worker if isinstance(told.worker, str) else None,
-        enqueued_at=when(told.enqueued),
-        started_at=_when_or_none(told.started),
-        data=msgspec.json.decode(told.data) if isinstance(told.data, str) else {},
-    )
+def events(last: int, packed: bytes, after: int, limit: int) -> list[Event]:
+    """Those of the chunk that ends at offset `last` which come after that one, at most so many."""
+    told = _decode_told(packed)
+    count = len(told.id)
+    first = last - count + 1
+    start = max(0, after + 1 - first)
+    columns = [each if isinstance(each, list) else [each] * count for each in msgspec.structs.astuple(told)]
+    rows = zip(*(column[start : start + limit] for column in columns), strict=True)
+    return [_event(first + start + i, *row) for i, row in enumerate(rows)]
 
 
 def revoke(mark: Marked) -> RevokeRecord:
@@ -268,6 +232,67 @@ def json(value: Any) -> str:
     return _encoder.encode(value).decode()
 
 
+def _options(push: Push, body: bytes) -> tuple[Any, ...] | bool:
+    envelope, delay, lifetime, unique = push.envelope, push.delay_seconds, push.expires_seconds, push.unique
+    is_large = len(body) > SMALL
+    is_timed = delay is not None or envelope.not_before is not None or bool(envelope.visibility_timeout)
+    is_brief = lifetime is not None or envelope.expires_at is not None
+    if not (is_timed or is_brief or is_large or unique):
+        return False
+    return (
+        False if delay is None else microseconds(delay),
+        _at_or_false(envelope.not_before),
+        False if lifetime is None else microseconds(lifetime),
+        _at_or_false(envelope.expires_at),
+        microseconds(envelope.visibility_timeout) if envelope.visibility_timeout else False,
+        False if unique is None else unique.key,
+        False if unique is None or unique.seconds is None else microseconds(unique.seconds),
+        body.decode() if is_large else False,
+    )
+
+
+def _unsuccessful(settlement: Retry | Dead | Requeue | Cancelled) -> tuple[Any, ...]:
+    """Error, data, delay, whether the worker died, reason and meta of the dead letter."""
+    data = json(event_data(settlement))
+    match settlement:
+        case Retry(seconds, error):
+            return json(error), data, microseconds(seconds), False, "", False
+        case Dead(reason, error, meta):
+            return json(error), data, 0, False, reason, json(meta)
+        case Requeue(seconds, died=died):
+            return False, data, microseconds(seconds), died, "", False
+        case Cancelled(reason):
+            return json(TaskError("Cancelled", reason)), data, 0, False, "", False
+
+
+def _event(
+    offset: int,
+    kind: EventKind,
+    at: int,
+    id: str,
+    name: str,
+    queue: str,
+    attempt: int,
+    worker: str | bool,
+    enqueued: int,
+    started: int | bool,
+    data: str | bool,
+) -> Event:
+    return Event(
+        offset=str(offset),
+        kind=kind,
+        at=when(at),
+        task_id=id,
+        name=name,
+        queue=queue,
+        attempt=attempt,
+        worker=worker if isinstance(worker, str) else None,
+        enqueued_at=when(enqueued),
+        started_at=_when_or_none(started),
+        data=msgspec.json.decode(data) if isinstance(data, str) else {},
+    )
+
+
 def _at_or_false(value: datetime | None) -> int | bool:
     return False if value is None else at(value)
 
@@ -288,5 +313,5 @@ def _texts(meta: dict[str, Any]) -> dict[str, str] | bool:
 _encoder = msgspec.json.Encoder()
 _error_decoder = msgspec.json.Decoder(TaskError)
 decode_task = msgspec.msgpack.Decoder(Stored).decode
-decode_events = msgspec.msgpack.Decoder(list[Told]).decode
+_decode_told = msgspec.msgpack.Decoder(Told).decode
 decode_mark = msgspec.msgpack.Decoder(Marked).decode

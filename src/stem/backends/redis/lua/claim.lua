@@ -1,7 +1,7 @@
 -- needs: call tasks space
 -- Broker.claim: lease the best due tasks of all named queues; end those that have expired. Each task to one claim only.
 -- INPUT {queues, limit, lease, expired = the error of an expired task, as JSON}
--- Reply, packed: {fence, {{id, name, queue, attempt, deaths, body}, …}, is there more to end or to deliver}
+-- Reply: 1 if there is more to end or to deliver, the packed tasks, the bodies of those that have theirs aside
 local AT_ONCE = 1000 -- how many expired tasks one call ends
 local PROMOTED = 5000
 
@@ -14,6 +14,7 @@ local function next_of_one(queue, count)
   return ids
 end
 
+-- Also returns the queue of each.
 local function next_of_all(count)
   local heads = {}
   for _, queue in ipairs(INPUT.queues) do
@@ -24,12 +25,12 @@ local function next_of_all(count)
     end
   end
   table.sort(heads, function(a, b) return a[2] < b[2] end)
-  local ids = {}
+  local ids, queues = {}, {}
   for i = 1, math.min(count, #heads) do
-    ids[i] = heads[i][1]
+    ids[i], queues[i] = heads[i][1], heads[i][3]
     seen[heads[i][3]] = seen[heads[i][3]] + 1
   end
-  return ids
+  return ids, queues
 end
 
 for _, queue in ipairs(INPUT.queues) do
@@ -37,33 +38,60 @@ for _, queue in ipairs(INPUT.queues) do
 end
 promote(INPUT.queues, PROMOTED)
 
-local taken, leased, fence, expired = {}, {}, false, 0
+local only = #INPUT.queues == 1 and INPUT.queues[1]
+local taken, count, aside, expired = {}, 0, {}, 0
+local head, lease_end
+
+-- Only the head of a task changes with its lease; the rest is copied, and goes out, as it is.
+local function lease(id, packed, queue, visible)
+  if not head then
+    head, lease_end = packed_head(WIDTH, number('fence'), true), string.format('%d', NOW + INPUT.lease)
+  end
+  packed = head .. packed:sub(HEAD + 1)
+  write(id, packed)
+  count = count + 1
+  taken[count] = packed
+  leases[2 * count - 1], leases[2 * count] = visible and NOW + visible or lease_end, id
+  running[queue] = (running[queue] or 0) + 1
+end
+
+local function expire(task)
+  finish(task, 'cancelled', INPUT.expired)
+  tell('expired', task, NOW)
+  expired = expired + 1
+end
+
 repeat
-  local count = INPUT.limit - #taken
-  local found = #INPUT.queues == 1 and next_of_one(INPUT.queues[1], count) or next_of_all(count)
-  read(found)
-  for _, id in ipairs(found) do
-    local task = tasks[id]
-    if task and task[EXPIRES] and task[EXPIRES] <= NOW then
-      finish(task, 'cancelled', INPUT.expired)
-      tell('expired', task, NOW)
-      expired = expired + 1
-    elseif task and not TERMINAL[task[STATE]] then
-      fence = fence or number('fence')
-      lease(task, fence, task[VISIBLE] or INPUT.lease)
-      leased[#leased + 1] = task
-      taken[#taken + 1] = { id, task[NAME], task[QUEUE], task[ATTEMPT], task[DEATHS], false }
+  local wanted = INPUT.limit - count
+  local found, queues
+  if only then
+    found = next_of_one(only, wanted)
+  else
+    found, queues = next_of_all(wanted)
+  end
+  for i, packed in ipairs(fetch('t:', found)) do
+    if packed then
+      local _, state, expires, visible, is_aside = cmsgpack.unpack_limit(packed, 4, HEAD)
+      if expires and expires <= NOW then
+        expire(thaw(packed))
+      elseif not TERMINAL[state] then
+        lease(found[i], packed, only or queues[i], visible)
+        if is_aside then
+          aside[#aside + 1] = found[i]
+        end
+      end
     end
   end
-until #found == 0 or #taken == INPUT.limit or expired >= AT_ONCE
+until #found == 0 or count == INPUT.limit or expired >= AT_ONCE
 
-for i, body in ipairs(bodies_of(leased)) do
-  taken[i][6] = body
+local bodies_aside = {}
+for i, body in ipairs(fetch('b:', aside)) do
+  bodies_aside[i] = body or ''
 end
-for queue, count in pairs(seen) do
-  if count > 0 then
-    redis.call('ZREMRANGEBYRANK', PREFIX .. 'ready:' .. queue, 0, count - 1)
+for queue, looked_at in pairs(seen) do
+  if looked_at > 0 then
+    redis.call('ZREMRANGEBYRANK', PREFIX .. 'ready:' .. queue, 0, looked_at - 1)
   end
 end
 commit()
-return cmsgpack.pack({ fence, taken, expired >= AT_ONCE and #taken < INPUT.limit })
+return { expired >= AT_ONCE and count < INPUT.limit and 1 or 0, taken, bodies_aside }

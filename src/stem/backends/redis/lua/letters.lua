@@ -4,7 +4,7 @@
 local found, last = matching()
 local reply = { last == '' and '' or string.format('%d', last) }
 for i, body in ipairs(bodies_of(found)) do
-  reply[#reply + 1] = cmsgpack.pack(found[i])
+  reply[#reply + 1] = freeze(found[i])
   reply[#reply + 1] = body
 end
 return reply

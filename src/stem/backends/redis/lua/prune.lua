@@ -9,10 +9,11 @@ local before = floor
 local function drop_old_events(entry)
   local last = tonumber(entry[1]:match('^%d+'))
   local chunk = cmsgpack.unpack(entry[2][2])
-  for i, event in ipairs(chunk) do
-    local at = last - #chunk + i
+  local moments, count = chunk[2], #chunk[3]
+  for i = 1, count do
+    local at = last - count + i
     if at > floor then
-      if event[2] > INPUT.events then
+      if (type(moments) == 'table' and moments[i] or moments) > INPUT.events then
         return false
       end
       floor = at

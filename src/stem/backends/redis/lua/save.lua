@@ -2,7 +2,7 @@
 -- Results.save: keep records of tasks that another store runs, all or none, each unless the one here is later.
 -- INPUT the ids. ARGV[3] the records in the same order, a packed list of tasks
 -- Reply: how many were kept.
-local LIVE = { SEQ, VISIBLE, DUE, EXPIRES, DEATHS, HELD, UNIQUE, LETTER, BODY }
+local LIVE = { SEQ, VISIBLE, ASIDE, DUE, EXPIRES, DEATHS, HELD, UNIQUE, LETTER, BODY }
 local TASK_HEAD = 4 -- bytes of an item before its second field: the array's head, and the format
 
 local function stage(task)

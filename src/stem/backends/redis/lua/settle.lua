@@ -1,7 +1,8 @@
 -- needs: call tasks space
 -- Broker.settle: write each ending whole: record, acknowledgement, meta, events, follow-ups.
--- INPUT {worker, ids of all tasks and follow-ups}. ARGV[3] a packed list: each ending {id, fence, kind, run, meta, payload,
---   error, data, delay, died, reason, letter, number of its follow-ups}, then its follow-ups as push.lua takes them.
+-- INPUT {worker, ids of all tasks and follow-ups}. ARGV[3] a packed list: each ending {id, fence, kind, run, meta, number of its
+--   follow-ups, payload}, unless it succeeded also {error, data, delay, died, reason, letter}, then its follow-ups as push.lua
+--   takes them.
 --   `kind` is the event that tells of it; payload, error, data and letter are JSON; meta is key → JSON.
 -- Reply, packed: the positions of the refused.
 local worker, list = INPUT[1], ARGV[3]
@@ -9,8 +10,11 @@ local offset, position, refused = first_item(list), 0, {}
 
 read(INPUT[2])
 while offset >= 0 do
-  local behind, id, fence, kind, run, meta, payload, failure, data, delay, died, reason, letter, follow_ups =
-    cmsgpack.unpack_limit(list, 13, offset + 1)
+  local behind, id, fence, kind, run, meta, follow_ups, payload = cmsgpack.unpack_limit(list, 7, offset + 1)
+  local failure, data, delay, died, reason, letter
+  if kind ~= 'succeeded' then
+    behind, failure, data, delay, died, reason, letter = cmsgpack.unpack_limit(list, 6, behind)
+  end
   local task = held(id, fence)
   offset, position = behind, position + 1
   if not task then
@@ -21,8 +25,10 @@ while offset >= 0 do
     end
     touch(task)
     task[WORKER], task[UPDATED] = worker, NOW
-    for key, value in pairs(meta or {}) do
-      note(task, key, value)
+    if meta then
+      for key, value in pairs(meta) do
+        note(task, key, value)
+      end
     end
     if kind ~= 'failed' then
       tell(kind, task, NOW, data)
@@ -47,7 +53,7 @@ while offset >= 0 do
     if task then
       behind, offset = push(list, offset)
     else
-      offset = cmsgpack.unpack_limit(list, 13, offset + 1)
+      offset = cmsgpack.unpack_limit(list, PUSHED, offset + 1)
     end
   end
 end

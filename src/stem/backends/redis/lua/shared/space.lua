@@ -1,14 +1,16 @@
 -- Tasks are read once, changed in Lua, and written by commit() with few commands for the whole batch.
 local RANK = 562949953421312 -- 2^49: a priority's share of a ready score; sequence numbers stay below it
-local SMALL = 1024 -- a body up to this long lies in its task; a longer one beside it, so that changes need not copy it
 local CHUNK = 200 -- events in one entry of the log, ids in one of the list of endings
+local NEW = {} -- stands for a task that is pushed right now: nobody holds it
 
 local tasks = {} -- id → task, false where the store has none
 local changed, changes = {}, 0 -- with their number, for asking a long table its length is a search
-local events, told = {}, 0
+local writes, written = {}, 0 -- key, packed task, …
+local told = 0 -- how many events stand in the columns
+local kinds, moments, ids, names, queues, attempts, workers, enqueued, started, data
 local bodies, bodies_gone = {}, {}
 local uniques, uniques_set = {}, {} -- key → holder's id; key → milliseconds, 0 to release, -1 to hold until released
-local indexed = {}
+local indexed, entries = {}, 0
 local ready, delayed = {}, {} -- queue → score, member, …
 local leases, leases_gone = {}, {}
 local buried, unburied = {}, {}
@@ -69,20 +71,58 @@ local function touch(task)
   end
 end
 
-local function tell(kind, task, at, data)
-  told = told + 1
-  events[told] = {
-    kind, at, task[ID], task[NAME], task[QUEUE], task[ATTEMPT], task[WORKER], task[ENQUEUED], task[STARTED], data or false,
+local function write(id, packed)
+  writes[written + 1], writes[written + 2] = PREFIX .. 't:' .. id, packed
+  written = written + 2
+end
+
+-- What all events of a chunk have in common is written once.
+local function column(values)
+  local first = values[1]
+  for i = 2, told do
+    if values[i] ~= first then
+      return values
+    end
+  end
+  return first
+end
+
+-- An entry's id is the offset of its last event.
+local function write_events()
+  local offset = last_number('offset') + told
+  local chunk = {
+    column(kinds), column(moments), ids, column(names), column(queues),
+    column(attempts), column(workers), column(enqueued), column(started), column(data),
   }
+  redis.call('XADD', PREFIX .. 'events', string.format('%d-0', offset), 'e', cmsgpack.pack(chunk))
+  numbers.offset, told = offset, 0
+end
+
+local function log(kind, at, id, name, queue, attempt, worker, enqueued_at, started_at, more)
+  if told == CHUNK then
+    write_events()
+  end
+  if told == 0 then
+    kinds, moments, ids, names, queues, attempts, workers, enqueued, started, data = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+  end
+  local i = told + 1
+  told = i
+  kinds[i], moments[i], ids[i], names[i], queues[i] = kind, at, id, name, queue
+  attempts[i], workers[i], enqueued[i], started[i], data[i] = attempt, worker, enqueued_at, started_at, more
+end
+
+local function tell(kind, task, at, more)
+  log(
+    kind, at, task[ID], task[NAME], task[QUEUE], task[ATTEMPT], task[WORKER], task[ENQUEUED], task[STARTED], more or false
+  )
 end
 
 -- A delayed member sorts by age where due times are equal, and a ready score can be made of it.
-local function enter(task, due)
-  task[DUE] = due
+local function enter(id, queue, priority, seq, due)
   if due <= NOW then
-    append(ready, task[QUEUE], (9 - task[PRIORITY]) * RANK + task[SEQ], task[ID])
+    append(ready, queue, (9 - priority) * RANK + seq, id)
   else
-    append(delayed, task[QUEUE], due, string.format('%015d%d', task[SEQ], task[PRIORITY]) .. task[ID])
+    append(delayed, queue, due, string.format('%015d%d', seq, priority) .. id)
   end
 end
 
@@ -105,14 +145,6 @@ local function promote(queues, limit)
       redis.call('ZREMRANGEBYRANK', from, 0, #members - 1)
     end
   end
-end
-
-local function lease(task, fence, length)
-  touch(task)
-  task[FENCE], task[HELD] = fence, true
-  leases[#leases + 1] = NOW + length
-  leases[#leases + 1] = task[ID]
-  running[task[QUEUE]] = (running[task[QUEUE]] or 0) + 1
 end
 
 local function unlease(task)
@@ -139,15 +171,17 @@ local function wait_again(task, due)
   unlease(task)
   task[WORKER], task[STARTED] = false, false
   task[STATE], task[UPDATED] = task[ATTEMPT] == 0 and 'queued' or 'retried', NOW
-  enter(task, due)
+  task[DUE] = due
+  enter(task[ID], task[QUEUE], task[PRIORITY], task[SEQ], due)
 end
 
 -- Nothing will run this task again: keep its record only.
 local function retire(task)
-  if not task[BODY] then
+  if task[ASIDE] then
     bodies_gone[#bodies_gone + 1] = PREFIX .. 'b:' .. task[ID]
   end
-  task[DUE], task[EXPIRES], task[VISIBLE], task[DEATHS], task[LETTER], task[BODY] = false, false, false, 0, false, false
+  task[EXPIRES], task[VISIBLE], task[ASIDE] = false, false, false
+  task[UNIQUE], task[BODY], task[DUE], task[DEATHS], task[LETTER] = nil, nil, nil, nil, nil
 end
 
 local function holder(key)
@@ -161,15 +195,15 @@ local function finish(task, state, failure)
   touch(task)
   unlease(task)
   task[STATE], task[ERROR], task[FINISHED], task[UPDATED] = state, failure, NOW, NOW
-  if state ~= 'failed' then
-    retire(task)
-  end
   local key = task[UNIQUE]
   if key then
     if holder(key) == task[ID] then
       uniques[key], uniques_set[key] = false, 0
     end
     task[UNIQUE] = false
+  end
+  if state ~= 'failed' then
+    retire(task)
   end
 end
 
@@ -192,39 +226,51 @@ local function unbury(task)
 end
 
 -- Take in the push that is packed at this offset; its id must have been read. Returns what became of it (true, false for a
--- known id, or the id that holds its key), and where the next one begins.
+-- known id, or the id that holds its key), and where the next one begins. Most pushes have no options: what is stored is
+-- then what came, between two strings that all such pushes share.
+local PUSHED = 8 -- fields of a push
+local plain_head, plain_tail
 local function push(packed, offset)
-  local behind, id, name, queue, priority, body, meta, visible, delay, due, lifetime, expires, key, hold =
-    cmsgpack.unpack_limit(packed, 13, offset + 1)
+  local behind, options, id, name, queue, priority, meta, unique, body = cmsgpack.unpack_limit(packed, PUSHED, offset + 1)
+  local first = offset + 3
+  local expires, visible, large, due = false, false, false, NOW
   if tasks[id] then
     return false, behind
   end
-  if key then
-    local first = holder(key)
-    if first then
-      return first, behind
+  if options then
+    first = cmsgpack.unpack_limit(packed, 1, offset + 1) + 1
+    local key, hold = options[6], options[7]
+    local keeper = key and holder(key)
+    if keeper then
+      return keeper, behind
     end
-    if not hold or hold > 0 then
+    if key and (not hold or hold > 0) then
       uniques[key], uniques_set[key] = id, hold and math.ceil(hold / 1000) or -1
     end
+    expires, visible, large = options[3] and NOW + options[3] or options[4], options[5], options[8]
+    due = options[1] and NOW + options[1] or options[2] or NOW
   end
-  local task = {
-    UNCHANGED, id, name, queue, priority, number('seq'), 'queued', 0, 0, NOW, NOW,
-    false, false, meta, false, false, false, false,
-    visible, false, lifetime and NOW + lifetime or expires, 0, false, not hold and key, false, false,
-  }
-  if #body <= SMALL then
-    task[BODY] = body
-  else
+  if large then
     bodies[#bodies + 1] = PREFIX .. 'b:' .. id
-    bodies[#bodies + 1] = body
+    bodies[#bodies + 1] = large
   end
-  tasks[id] = task
-  indexed[#indexed + 1] = task[SEQ]
-  indexed[#indexed + 1] = id
-  touch(task)
-  tell('enqueued', task, NOW)
-  enter(task, delay and NOW + delay or due or NOW)
+  local seq, pack = number('seq'), cmsgpack.pack
+  local head, tail
+  if options or not plain_head then
+    head = packed_head(WIDTH, 0, false)
+      .. pack('queued', expires, visible, large and true, 0, NOW, NOW, false, false, false, false, false, false)
+    tail = pack(due, 0, false)
+  end
+  if not options then
+    plain_head, plain_tail = plain_head or head, plain_tail or tail
+    head, tail = plain_head, plain_tail
+  end
+  tasks[id] = NEW
+  write(id, head .. pack(seq) .. packed:sub(first, behind) .. tail)
+  indexed[entries + 1], indexed[entries + 2] = seq, id
+  entries = entries + 2
+  log('enqueued', NOW, id, name, queue, 0, false, NOW, false, false)
+  enter(id, queue, priority, seq, due)
   return true, behind
 end
 
@@ -277,26 +323,27 @@ local function write_ended(ids)
 end
 
 local function write_tasks()
-  local values, ended, now, late = {}, {}, {}, {}
-  local prefix, pack = PREFIX .. 't:', cmsgpack.pack
+  local ended, endings, now, ends, late = {}, 0, {}, 0, {}
   for i = 1, changes do
     local task = changed[i]
     local id = task[ID]
-    values[2 * i - 1], values[2 * i] = prefix .. id, pack(task)
+    write(id, freeze(task))
     if TERMINAL[task[STATE]] then
-      ended[#ended + 1] = id
+      endings = endings + 1
+      ended[endings] = id
       if task[FINISHED] ~= NOW then
         late[#late + 1] = task[FINISHED] or 0
         late[#late + 1] = id
       elseif not task[LETTER] then
-        now[#now + 1] = id
+        ends = ends + 1
+        now[ends] = id
       end
     end
   end
-  spread(values, 'MSET')
+  spread(writes, 'MSET')
   spread(late, 'ZADD', PREFIX .. 'late')
   write_ended(now)
-  if #ended > 0 then
+  if endings > 0 then
     redis.call('PUBLISH', PREFIX .. 'ended', cmsgpack.pack(ended))
   end
 end
@@ -314,23 +361,18 @@ local function write_uniques()
   end
 end
 
--- An entry's id is the offset of its last event. What lies at or below the floor is gone, though its entry may remain.
-local function write_events()
-  if #events == 0 then
+-- What lies at or below the floor is gone, though its entry may remain.
+local function close_log()
+  if told == 0 then
     return
   end
-  local log, offset = PREFIX .. 'events', last_number('offset')
-  for first = 1, #events, CHUNK do
-    local last = math.min(first + CHUNK - 1, #events)
-    local chunk = #events <= CHUNK and events or { unpack(events, first, last) }
-    redis.call('XADD', log, string.format('%d-0', offset + last), 'e', cmsgpack.pack(chunk))
-  end
-  numbers.offset = offset + #events
+  write_events()
+  local stream = PREFIX .. 'events'
   if numbers.offset - last_number('floor') > RETENTION.events + math.max(10000, RETENTION.events / 100) then
     numbers.floor = numbers.offset - RETENTION.events
-    redis.call('XTRIM', log, 'MINID', string.format('%d-0', numbers.floor + 1))
+    redis.call('XTRIM', stream, 'MINID', string.format('%d-0', numbers.floor + 1))
   end
-  redis.call('PUBLISH', log, numbers.offset)
+  redis.call('PUBLISH', stream, numbers.offset)
 end
 
 local function write_counts(name, changes)
@@ -366,6 +408,6 @@ local function commit()
     redis.call('SADD', PREFIX .. 'queues', queue)
     redis.call('PUBLISH', PREFIX .. 'wake:' .. queue, '')
   end
-  write_events()
+  close_log()
   flush_numbers()
 end

@@ -1,13 +1,21 @@
--- A task is an array, packed as it stands: docs/redis-keys.md says what each field holds. `false` stands for none.
+-- A task is an array, packed: docs/redis-keys.md says what each field holds. `false` stands for none, and so does the absence
+-- of the last ones. The fence always takes nine bytes, so that a claim can change the head and copy the rest unread.
 -- It holds its own id, though its key does too: Lua finds a string by a hash of every nth byte, and packed tasks that
 -- differ in a few digits only would all fall together.
-local FORMAT, ID, NAME, QUEUE, PRIORITY, SEQ, STATE, ATTEMPT, FENCE, ENQUEUED, UPDATED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local PAYLOAD, ERROR, META, WORKER, STARTED, FINISHED, BEAT = 12, 13, 14, 15, 16, 17, 18
-local VISIBLE, DUE, EXPIRES, DEATHS, HELD, UNIQUE, LETTER, BODY = 19, 20, 21, 22, 23, 24, 25, 26
+local FORMAT, FENCE, HELD, STATE, EXPIRES, VISIBLE, ASIDE = 1, 2, 3, 4, 5, 6, 7
+local ATTEMPT, ENQUEUED, UPDATED, WORKER, STARTED, FINISHED, BEAT, PAYLOAD, ERROR, SEQ = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
+local ID, NAME, QUEUE, PRIORITY, META, UNIQUE, BODY = 18, 19, 20, 21, 22, 23, 24
+local DUE, DEATHS, LETTER = 25, 26, 27
 local L_SEQ, L_REASON, L_META = 1, 2, 3 -- of a letter
-local WIDTH = 26
+local WIDTH, ENDED_WIDTH = 27, 22 -- of a task that may run again, and of one that will not
+local HEAD = 14 -- bytes before the state
 local UNCHANGED, CHANGED = 0, 1 -- what stands for the format of a task in hand; what is written is 1, the format there is
 local TERMINAL = { succeeded = true, failed = true, cancelled = true }
+
+-- All of a packed task before its state.
+local function packed_head(width, fence, is_held)
+  return struct.pack('>BHBBI8B', 0xdc, width, 1, 0xcf, fence, is_held and 0xc3 or 0xc2)
+end
 
 -- The task that is packed in the string, from its second field on: past the array's head and the format.
 -- Read as many values, not as one: tables that grow field by field are what costs most here.
@@ -16,6 +24,11 @@ local function thaw(packed, offset)
   local behind = task[FORMAT]
   task[FORMAT] = UNCHANGED
   return task, behind
+end
+
+local function freeze(task)
+  local width = task[LETTER] == nil and ENDED_WIDTH or WIDTH
+  return packed_head(width, task[FENCE], task[HELD]) .. cmsgpack.pack(unpack(task, STATE, width))
 end
 
 -- Where the items of a packed list begin.
