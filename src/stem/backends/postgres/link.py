@@ -2,8 +2,10 @@
 
 import logging
 import os
+import random
 import select
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -20,6 +22,7 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 _TRIES = 5  # of a statement that lost a deadlock or a serialization conflict
+_APART_SECONDS = 0.05  # so that two that got in each other's way do not meet again
 _CHECK_SECONDS = 0.05  # how finely deadlines are kept
 _inherited: list[ConnectionPool[Any]] = []  # a parent's pools: to close them here would end the parent's sessions
 
@@ -79,6 +82,7 @@ class Link:
             except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
                 if tries_left == 0 or monotonic() >= deadline:
                     raise self.translated(error) from error
+                time.sleep(random.uniform(0, _APART_SECONDS))
             except psycopg.Error as error:
                 raise self.translated(error) from error
         raise AssertionError("unreachable")

@@ -1,5 +1,7 @@
 -- Broker.push without unique keys: store all or none, leave known ids alone, state queued, event enqueued.
 -- Answers with the ids created, or null if all were.
+-- Places in line are given in the order of the batch, rows are stored in the order of their ids: pushes of the same ids in
+-- different orders then wait for one another instead of locking each other out.
 -- Whether an ended task has the id is looked up after the insert, in a later snapshot: had it been looked up before, a
 -- task ending between the two would be stored a second time.
 CREATE OR REPLACE FUNCTION push(
@@ -17,20 +19,20 @@ BEGIN
     WITH stored AS (
         INSERT INTO messages (ns, id, seq, due_at, enqueued_at, updated_at, expires_at, visibility_timeout, priority,
                               place, queue, name, meta, body)
-        SELECT _ns, g.id, nextval('task_seq'), g.due_at, now, now,
+        SELECT _ns, g.id, g.seq, g.due_at, now, now,
                coalesce(now + g.expires_in, g.expires_at), g.visibility, g.priority,
                CASE WHEN g.due_at <= now THEN 0 ELSE 1 END, g.queue, g.name, g.meta, g.body
         FROM (
-            SELECT ord, u.id, u.name, u.queue, u.priority::smallint AS priority,
+            SELECT nextval('task_seq') AS seq, u.id, u.name, u.queue, u.priority::smallint AS priority,
                    coalesce(now + u.delay::float8, u.not_before::float8, now) AS due_at,
                    u.expires_in::float8 AS expires_in, u.expires_at::float8 AS expires_at,
                    u.visibility::float8 AS visibility, coalesce(u.meta, '{}') AS meta, u.body
             FROM unnest(ids, names, queues, cells(_priorities), cells(_delays), cells(_not_before), cells(_expires_in),
                         cells(_expires_at), cells(_visibility), cells(_metas), cells(_bodies))
-                 WITH ORDINALITY AS u (id, name, queue, priority, delay, not_before, expires_in, expires_at, visibility,
-                                       meta, body, ord)
+                 AS u (id, name, queue, priority, delay, not_before, expires_in, expires_at, visibility, meta, body)
+            OFFSET 0
         ) g
-        ORDER BY g.ord
+        ORDER BY g.id COLLATE "C", g.seq
         ON CONFLICT (ns, id) DO NOTHING
         RETURNING id
     )

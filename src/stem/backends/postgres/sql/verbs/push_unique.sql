@@ -29,9 +29,13 @@ BEGIN
         END IF;
         _holder := NULL;
         WHILE _key IS NOT NULL LOOP
-            INSERT INTO uniques AS u (ns, key, id, held_until) VALUES (_ns, _key, _one.id, _until)
-            ON CONFLICT (ns, key) DO UPDATE SET id = excluded.id, held_until = excluded.held_until
-                WHERE u.held_until <= _now;
+            -- Not DO UPDATE, which locks the row also where it changes nothing: the holder could not end while the
+            -- caller's transaction is open.
+            INSERT INTO uniques (ns, key, id, held_until) VALUES (_ns, _key, _one.id, _until)
+            ON CONFLICT (ns, key) DO NOTHING;
+            EXIT WHEN FOUND;
+            UPDATE uniques u SET id = _one.id, held_until = _until
+            WHERE u.ns = _ns AND u.key = _key AND u.held_until <= _now;
             EXIT WHEN FOUND;
             SELECT u.id INTO _holder FROM uniques u WHERE u.ns = _ns AND u.key = _key;
             EXIT WHEN FOUND;  -- else the holder ended between the two; try again
