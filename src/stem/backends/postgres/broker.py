@@ -21,6 +21,7 @@ from stem.core.record import moment
 from stem.core.settle import MAX_DEATHS
 
 _PURGE_STEP = 1000
+_FLOOD = 5000  # expired tasks after which a claim stops to commit; claim.sql says the same
 
 
 class PostgresBroker(Broker):
@@ -47,15 +48,13 @@ class PostgresBroker(Broker):
         names = list(dict.fromkeys(queues))
         if not names or limit <= 0:
             return []
-        deliveries, expired = [], []
-        for id, fence, name, queue, attempt, deaths, body in self._space.call("claim", names, limit, lease_seconds):
-            if fence is None:
-                expired.append(id)
-            else:
-                deliveries.append(Delivery(Lease(id, fence), name, queue, attempt, deaths, body.encode()))
-        if expired:
-            self._space.tell(news(ended=expired))
-        return deliveries
+        while True:
+            deliveries, expired = self._claim(names, limit, lease_seconds)
+            if expired:
+                self._space.tell(news(ended=expired))
+                self._housekeeper.note(len(expired))
+            if deliveries or len(expired) < _FLOOD:
+                return deliveries
 
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         names = list(dict.fromkeys(queues))
@@ -105,7 +104,7 @@ class PostgresBroker(Broker):
     def renew(self, leases: Sequence[Lease], *, lease_seconds: float) -> list[Lease]:
         if not leases:
             return []
-        unique = sorted(dict.fromkeys(leases), key=lambda lease: lease.id)  # all batches lock rows in one order
+        unique = list(dict.fromkeys(leases))
         held = self._space.call("renew", *_columns(unique), lease_seconds)[0][0]
         return _refused(leases, unique, held)
 
@@ -119,7 +118,7 @@ class PostgresBroker(Broker):
         else:
             function, columns = self._columns(batch)
             held = self._space.call(function, worker, *columns)[0][0]
-        accepted = batch if held is None else [batch[place] for place in held]
+        accepted = batch if held is None else [batch[place - 1] for place in held]
         self._tell(accepted)
         self._housekeeper.note(len(accepted))
         if held is None and len(batch) == len(endings):
@@ -156,12 +155,22 @@ class PostgresBroker(Broker):
             purged += len(ids)
         return purged
 
+    def _claim(self, queues: list[str], limit: int, lease_seconds: float) -> tuple[list[Delivery], list[str]]:
+        """What is leased now, and the ids of what had expired, at least `_FLOOD` of them if there may be more."""
+        deliveries, expired = [], []
+        for id, fence, name, queue, attempt, deaths, body in self._space.call("claim", queues, limit, lease_seconds):
+            if fence is None:
+                expired.append(id)
+            else:
+                deliveries.append(Delivery(Lease(id, fence), name, queue, attempt, deaths, body.encode()))
+        return deliveries, expired
+
     def _settle_and_push(self, conn: Timed, batch: list[Ending], worker: str) -> list[int] | None:
         space = self._space
         function, columns = self._columns(batch)
         query = call(function, len(columns) + 2, space.schema)
         held: list[int] | None = conn.execute(query, (space.namespace, worker, *columns)).fetchall()[0][0]
-        accepted = batch if held is None else [batch[place] for place in sorted(held)]
+        accepted = batch if held is None else [batch[place - 1] for place in sorted(held)]
         follow_ups = [follow_up for ending in accepted for follow_up in ending.follow_ups]
         if follow_ups:
             push(lambda q, v: conn.execute(q, v).fetchall(), space.schema, space.namespace, follow_ups)

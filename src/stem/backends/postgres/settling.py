@@ -15,23 +15,18 @@ _json = msgspec.json.Encoder()
 
 
 def done_columns(endings: Sequence[Ending]) -> list[str]:
-    """Sorted by id, so that all batches lock rows in one order; the last column holds the place in the batch."""
-    order = sorted(range(len(endings)), key=lambda place: endings[place].lease.id)
-    batch = [endings[place] for place in order]
     return [
-        column([each.lease.id for each in batch]),
-        numbers([each.lease.fence for each in batch]),
-        numbers([each.run_seconds for each in batch]),
-        column([utf8(s.payload) if isinstance(s := each.settlement, Done) else None for each in batch]),
-        column([_meta(each.meta) for each in batch]),
-        column([_progress(each.meta) for each in batch]),
-        numbers(order),
+        column([each.lease.id for each in endings]),
+        numbers([each.lease.fence for each in endings]),
+        numbers([each.run_seconds for each in endings]),
+        column([utf8(s.payload) if isinstance(s := each.settlement, Done) else None for each in endings]),
+        column([_meta(each.meta) for each in endings]),
+        column([_progress(each.meta) for each in endings]),
     ]
 
 
 def mixed_columns(endings: Sequence[Ending]) -> list[str]:
-    order = sorted(range(len(endings)), key=lambda place: endings[place].lease.id)
-    batch = [endings[place].settlement for place in order]
+    batch = [each.settlement for each in endings]
     return [
         *done_columns(endings),
         column([_kind(each) for each in batch]),

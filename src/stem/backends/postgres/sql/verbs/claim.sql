@@ -1,5 +1,6 @@
 -- Broker.claim: lease up to the limit of due tasks, highest priority first, then oldest. A delivery a row; rows without
--- a fence name tasks that had expired and were ended on the way.
+-- a fence name tasks that had expired and were ended on the way: some 5000 a call, because one transaction steps over all
+-- that it has ended itself. Whoever gets as many and no delivery claims again.
 CREATE OR REPLACE FUNCTION claim(_ns text, _queues text[], _limit integer, _seconds float8)
 RETURNS TABLE (id text, fence bigint, name text, queue text, attempt integer, deaths integer, body text)
 LANGUAGE plpgsql AS $$
@@ -7,6 +8,8 @@ DECLARE
     _now float8 := now_seconds();
     _fence bigint := nextval('fence_seq');
     _left integer := _limit;
+    _look integer := _limit;
+    _gone integer := 0;
     _got integer;
     _expired text[];
     _keys text[];
@@ -16,14 +19,17 @@ BEGIN
         PERFORM promote(_ns, _queues, _now);
     END IF;
     WHILE _left > 0 LOOP
-        RETURN QUERY SELECT l.id, _fence, l.name, l.queue, l.attempt, l.deaths, l.body
+        RETURN QUERY SELECT l.id, l.fence, l.name, l.queue, l.attempt, l.deaths, l.body
                      FROM lease(_ns, _queues, _left, _seconds, _fence, _now) l;
         GET DIAGNOSTICS _got = ROW_COUNT;
         _left := _left - _got;
         EXIT WHEN _left = 0;
-        SELECT array_agg(e.id), array_agg(e.unique_key) INTO _expired, _keys FROM expire(_ns, _queues, _left, _now) e;
+        SELECT array_agg(e.id), array_agg(e.unique_key) INTO _expired, _keys FROM expire(_ns, _queues, _look, _now) e;
         EXIT WHEN _expired IS NULL;
         PERFORM release_keys(_ns, _keys, _expired);
         RETURN QUERY SELECT e, NULL::bigint, NULL, NULL, NULL::integer, NULL::integer, NULL FROM unnest(_expired) AS e;
+        _gone := _gone + cardinality(_expired);
+        EXIT WHEN _gone >= 5000;
+        _look := greatest(_left, 1000);  -- where one has expired there may be many
     END LOOP;
 END $$

@@ -1,6 +1,7 @@
 -- Part of Broker.claim: lease the best that are ready, none to two claimers. What has expired is left for expire.
+-- A task's fence only grows, also if another claim drew a higher one, leased it and gave it back meanwhile.
 CREATE OR REPLACE FUNCTION lease(_ns text, _queues text[], _limit integer, _seconds float8, _fence bigint, _now float8)
-RETURNS TABLE (id text, name text, queue text, attempt integer, deaths integer, body text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (id text, fence bigint, name text, queue text, attempt integer, deaths integer, body text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -14,9 +15,10 @@ BEGIN
         ORDER BY each.priority DESC, each.seq LIMIT _limit
     ), leased AS (
         UPDATE messages m
-        SET place = 2, fence = _fence, leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
+        SET place = 2, fence = greatest(_fence, m.fence + 1),
+            leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
         WHERE m.ctid = ANY (ARRAY(SELECT row FROM best WHERE expires_at IS NULL OR expires_at > _now))
         RETURNING m.*
     )
-    SELECT id, name, queue, attempt, deaths, body FROM leased ORDER BY priority DESC, seq;
+    SELECT id, fence, name, queue, attempt, deaths, body FROM leased ORDER BY priority DESC, seq;
 END $$

@@ -2,7 +2,7 @@
 -- kinds: D done, R retry, X dead, Q requeue, T requeue by a limiter, F requeue after a death, B both, C cancelled.
 -- Answers with the places of the held leases, or null for all.
 CREATE OR REPLACE FUNCTION settle(
-    _ns text, _worker text, _ids text, _fences text, _runs text, _payloads text, _metas text, _progress text, _places text,
+    _ns text, _worker text, _ids text, _fences text, _runs text, _payloads text, _metas text, _progress text,
     _kinds text, _delays text, _errors text, _reasons text, _letters text, _data text
 ) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -25,9 +25,9 @@ BEGIN
                CASE WHEN u.meta IS NULL OR right(m.meta, length(u.meta)) = u.meta THEN m.meta
                     ELSE m.meta || E'\n' || u.meta END AS meta
         FROM messages m
-        JOIN unnest(ids, fences, cells(_runs), cells(_payloads), cells(_metas), cells(_progress), cells(_places),
-                    cells(_kinds), cells(_delays), cells(_errors), cells(_reasons), cells(_letters), cells(_data))
-             AS u (id, fence, run, payload, meta, progress, place, kind, delay, error, reason, letter, data)
+        JOIN unnest(ids, fences, cells(_runs), cells(_payloads), cells(_metas), cells(_progress), cells(_kinds),
+                    cells(_delays), cells(_errors), cells(_reasons), cells(_letters), cells(_data))
+             WITH ORDINALITY AS u (id, fence, run, payload, meta, progress, kind, delay, error, reason, letter, data, place)
              ON u.id = m.id AND u.fence::bigint = m.fence
         WHERE m.ctid = ANY (rows)
     ), gone AS (

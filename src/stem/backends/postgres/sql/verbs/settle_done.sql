@@ -1,7 +1,7 @@
 -- Broker.settle for a batch of nothing but Done, the most common: succeeded, payload set, error cleared, message gone,
 -- events started (where it was not) and succeeded. Answers with the places of the held leases, or null for all.
 CREATE OR REPLACE FUNCTION settle_done(
-    _ns text, _worker text, _ids text, _fences text, _runs text, _payloads text, _metas text, _progress text, _places text
+    _ns text, _worker text, _ids text, _fences text, _runs text, _payloads text, _metas text, _progress text
 ) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
     _now float8 := now_seconds();
@@ -21,8 +21,8 @@ BEGIN
                coalesce(u.progress, g.progress) AS progress,
                CASE WHEN u.meta IS NULL THEN g.meta ELSE g.meta || E'\n' || u.meta END AS meta
         FROM gone g
-        JOIN unnest(ids, fences, cells(_runs), cells(_payloads), cells(_metas), cells(_progress), cells(_places))
-             AS u (id, fence, run, payload, meta, progress, place)
+        JOIN unnest(ids, fences, cells(_runs), cells(_payloads), cells(_metas), cells(_progress))
+             WITH ORDINALITY AS u (id, fence, run, payload, meta, progress, place)
              ON u.id = g.id AND u.fence::bigint = g.fence
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,

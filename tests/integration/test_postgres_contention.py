@@ -1,0 +1,97 @@
+"""Callers of a Postgres store that get in each other's way: floods, opposite orders, long transactions."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from stem.backends import connect
+from stem.contracts.store import Store
+from stem.core.config import Settings
+from stem.core.delivery import Report
+from stem.core.envelope import Unique
+from support.asking import LONG, WORKER, claim, claim_one, depth, ids, leases, let_time_pass
+from support.builders import a_push, done
+from support.servers import PostgresServer
+
+
+@pytest.fixture
+def crowded(postgres_server: PostgresServer, namespace: str) -> Iterator[Store]:
+    store = connect(postgres_server.url, Settings(namespace=namespace, timeout_seconds=3))
+    yield store
+    store.upkeep.close()
+
+
+def test_a_flood_of_expired_tasks_does_not_hold_up_the_one_behind(crowded: Store) -> None:
+    for _ in range(4):
+        crowded.broker.push([a_push(expires=0.001) for _ in range(4000)])
+    crowded.broker.push([a_push("good")])
+    let_time_pass(crowded, 0.01)
+    assert ids(claim(crowded, limit=1)) == ["good"]
+    assert depth(crowded).ready == 0
+
+
+def test_a_duplicate_in_an_open_transaction_does_not_keep_the_holder_from_ending(
+    crowded: Store, postgres_server: PostgresServer
+) -> None:
+    crowded.broker.push([a_push("holder", unique="k")])
+    holder = claim_one(crowded)
+    with psycopg.connect(postgres_server.url) as connection:
+        (receipt,) = crowded.broker.push([a_push("again", unique="k")], connection=connection)
+        assert (receipt.id, receipt.created) == ("holder", False)
+        assert crowded.broker.settle([done(holder)], worker=WORKER) == []
+
+
+def test_a_unique_key_that_has_run_out_changes_hands(crowded: Store) -> None:
+    crowded.broker.push([a_push("first", unique=Unique("k", 0.001))])
+    let_time_pass(crowded, 0.01)
+    (second,) = crowded.broker.push([a_push("second", unique=Unique("k", LONG))])
+    (third,) = crowded.broker.push([a_push("third", unique=Unique("k", LONG))])
+    assert (second.id, second.created) == ("second", True)
+    assert (third.id, third.created) == ("second", False)
+
+
+def test_pushes_of_the_same_ids_in_opposite_orders_all_succeed(crowded: Store, postgres_server: PostgresServer) -> None:
+    forth = [f"task-{number:03}" for number in range(200)]
+    orders = [forth, forth[::-1]] * 3
+    before = _deadlocks(postgres_server)
+    with ThreadPoolExecutor(len(orders)) as threads:
+        receipts = threads.map(lambda order: crowded.broker.push([a_push(id) for id in order]), orders)
+        assert sum(receipt.created for batch in receipts for receipt in batch) == len(forth)
+    assert depth(crowded).ready == len(forth)
+    assert _deadlocks(postgres_server) == before
+
+
+def test_a_batch_waits_in_the_order_it_was_pushed_whatever_its_ids(crowded: Store) -> None:
+    crowded.broker.push([a_push("c"), a_push("a"), a_push("c"), a_push("b")])
+    assert ids(claim(crowded)) == ["c", "a", "b"]
+
+
+def test_renewals_reports_and_starts_of_the_same_leases_do_not_lock_each_other_out(
+    crowded: Store, postgres_server: PostgresServer
+) -> None:
+    crowded.broker.push([a_push(f"task-{number:03}") for number in range(300, 0, -1)])
+    held = leases(claim(crowded, limit=300))
+    before = _deadlocks(postgres_server)
+
+    def often(call: Callable[[], object]) -> None:
+        for _ in range(15):
+            call()
+
+    with ThreadPoolExecutor() as threads:
+        running = [
+            threads.submit(often, lambda: crowded.broker.renew(held, lease_seconds=LONG)),
+            threads.submit(often, lambda: crowded.broker.report([Report(lease) for lease in held], worker=WORKER)),
+            threads.submit(often, lambda: crowded.broker.start(sorted(held, key=lambda x: x.id), worker=WORKER)),
+        ]
+        for each in running:
+            each.result()
+    assert _deadlocks(postgres_server) == before
+
+
+def _deadlocks(server: PostgresServer) -> int:
+    """As far as the sessions have told; they do so within a second."""
+    with psycopg.connect(server.url, autocommit=True) as admin:
+        row = admin.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'").fetchone()
+    return int(row[0]) if row else 0
