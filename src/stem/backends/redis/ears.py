@@ -1,18 +1,16 @@
 """Connections that listen for notifications. One waiting call holds one; idle ones are kept, subscribed to nothing."""
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Lock
 
 from redis import exceptions
 
-from stem.backends.redis.link import Link, Wire, answer
+from stem.backends.redis.link import Link
+from stem.backends.redis.pool import Wire, answer
 from stem.backends.redis.refusals import explain
 
 SLICE_SECONDS = 0.25  # how soon a closing store is noticed
-KEPT = 8
 
 
 class Ear:
@@ -40,9 +38,6 @@ class Ear:
 class Ears:
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._lock = Lock()
-        self._idle: list[Wire] = []
-        self._pid = os.getpid()
 
     @contextmanager
     def open(self, channels: Sequence[str], *, within: float) -> Iterator[Ear]:
@@ -53,50 +48,37 @@ class Ears:
             wire = self._subscribed(channels, seconds)
             yield Ear(self._link, wire)
             wire.send_command("UNSUBSCRIBE")
-            if self._keep(wire):
-                wire = None
+            self._link.ears.give(wire)
+            wire = None
         except (exceptions.RedisError, OSError) as error:
+            self._link.heed(error, seconds)
             raise explain(error, self._link.place, seconds) from error
         finally:
             if wire is not None:
                 wire.disconnect()
 
-    def close(self) -> None:
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for wire in idle:
-            wire.disconnect()
-
     def _subscribed(self, channels: Sequence[str], seconds: float) -> Wire:
-        while (wire := self._take()) is not None:
+        """An idle ear gets half of the time: if it has silently died, enough is left for a new one."""
+        end = time.monotonic() + seconds
+        while (wire := self._link.ears.take()) is not None:
             try:
-                return _subscribe(wire, channels, seconds)
+                return _subscribe(wire, channels, end - seconds / 2)
+            except (exceptions.TimeoutError, TimeoutError) as error:
+                wire.disconnect()
+                self._link.heed(error, seconds / 2)
+                break
             except (exceptions.ConnectionError, OSError):
                 wire.disconnect()  # it went stale while idle
-        wire = self._link.open(seconds)
+        wire = self._link.open(end - time.monotonic())
         try:
-            return _subscribe(wire, channels, seconds)
+            return _subscribe(wire, channels, end)
         except BaseException:
             wire.disconnect()
             raise
 
-    def _take(self) -> Wire | None:
-        if self._pid != os.getpid():
-            self._pid, self._lock, self._idle = os.getpid(), Lock(), []
-        with self._lock:
-            return self._idle.pop() if self._idle else None
 
-    def _keep(self, wire: Wire) -> bool:
-        with self._lock:
-            if len(self._idle) < KEPT and not self._link.is_closed:
-                self._idle.append(wire)
-                return True
-        return False
-
-
-def _subscribe(wire: Wire, channels: Sequence[str], seconds: float) -> Wire:
+def _subscribe(wire: Wire, channels: Sequence[str], end: float) -> Wire:
     """Reads past what was left over from the last use, until all channels are confirmed."""
-    end = time.monotonic() + seconds
     wire.send_command("SUBSCRIBE", *channels)
     missing = len(set(channels))
     while missing > 0:

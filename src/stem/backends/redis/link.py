@@ -1,56 +1,54 @@
-"""Connections to one Redis server: pooled, each call with a deadline, made anew after a fork."""
+"""Connections to one Redis server: pooled, each call with a deadline, made anew after a fork or a failover."""
 
-import os
 import re
-from threading import Lock
-from typing import Any, Protocol
+import time
+from typing import Any
 
 from redis import exceptions
 from redis.connection import Connection, SSLConnection
 
 from stem.backends.redis.address import arguments
-from stem.backends.redis.refusals import explain
+from stem.backends.redis.pool import Pool, Wire, answer, is_silent
+from stem.backends.redis.refusals import explain, is_demoted, is_late, is_lost
 from stem.core.config import Settings, masked
 
+EARS_KEPT = 8
+DOUBT_SECONDS = 0.25  # a server that is there answers sooner
+
 _MOVED = re.compile(r"(?:MOVED )?\d+ (\S*):(\d+)")  # slot, host, port; some client versions drop the word
-
-
-class Wire(Protocol):
-    """The few members of the client library's connection that we use."""
-
-    socket_timeout: float
-
-    def connect(self) -> None: ...
-    def disconnect(self) -> None: ...
-    def send_command(self, *command: Any) -> None: ...
-    def can_read(self, timeout: float = 0) -> bool: ...
-    def read_response(self) -> Any: ...
 
 
 class Link:
     def __init__(self, url: str, settings: Settings) -> None:
         self.place = masked(url)
         self.timeout_seconds = settings.timeout_seconds
-        self.is_closed = False
+        self.ears = Pool(EARS_KEPT)  # see `ears`
+        self._wires = Pool()
         self._class: Any = SSLConnection if url.startswith("rediss:") else Connection
-        self._arguments = arguments(url, settings)
-        self._lock = Lock()
-        self._idle: list[Wire] = []
-        self._pid = os.getpid()
+        self._seed = arguments(url, settings)
+        self._arguments = self._seed
+
+    @property
+    def is_closed(self) -> bool:
+        return self._wires.is_closed
 
     def call(self, *command: Any, within: float | None = None) -> Any:
         """The server's reply, by its deadline. Raises NoScriptError, StoreUnavailable, StoreRefused."""
+        seconds = self._seconds(within)
+        end = time.monotonic() + seconds
         try:
             try:
-                return self._call(command, self._seconds(within))
+                return self._call(command, seconds, self._take())
             except exceptions.ResponseError as error:
-                if not self._moved(str(error)):
+                if not self._is_elsewhere(error):
                     raise
-            return self._call(command, self._seconds(within))
+            # Safe to say again: the server has refused it, so nothing was done.
+            return self._call(command, self._seconds(end - time.monotonic()), None)
         except exceptions.NoScriptError:
             raise
         except (exceptions.RedisError, OSError) as error:
-            raise explain(error, self.place, self._seconds(within)) from error
+            self.heed(error, seconds)
+            raise explain(error, self.place, seconds) from error
 
     def open(self, within: float | None = None) -> Wire:
         """A connection of the caller's own, connected. Raises the client library's errors."""
@@ -59,15 +57,17 @@ class Link:
         wire.connect()
         return wire
 
-    def close(self) -> None:
-        self.is_closed = True
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for wire in idle:
-            wire.disconnect()
+    def heed(self, error: Exception, seconds: float) -> None:
+        """What befell one connection may have befallen the idle ones; that a call had hardly any time says nothing."""
+        if is_lost(error) and not (is_late(error) and seconds < DOUBT_SECONDS):
+            self._begin_anew()
 
-    def _call(self, command: tuple[Any, ...], seconds: float) -> Any:
-        wire = self._take() or self.open(seconds)
+    def close(self) -> None:
+        self._wires.close()
+        self.ears.close()
+
+    def _call(self, command: tuple[Any, ...], seconds: float, idle: Wire | None) -> Any:
+        wire = idle or self.open(seconds)
         try:
             wire.send_command(*command)
             reply = answer(wire, seconds)
@@ -82,50 +82,39 @@ class Link:
 
     def _take(self) -> Wire | None:
         """An idle connection that is still open, as far as can be told without asking."""
-        if self._pid != os.getpid():
-            self._pid, self._lock, self._idle = os.getpid(), Lock(), []
-        while True:
-            with self._lock:
-                if not self._idle:
-                    return None
-                wire = self._idle.pop()
+        while (wire := self._wires.take()) is not None:
             if is_silent(wire):
                 return wire
             wire.disconnect()
+        return None
 
     def _give_back(self, wire: Wire) -> None:
-        if self.is_closed or wire.socket_timeout != self.timeout_seconds:
+        if wire.socket_timeout == self.timeout_seconds:
+            self._wires.give(wire)
+        else:
             wire.disconnect()
-            return
-        with self._lock:
-            self._idle.append(wire)
 
-    def _moved(self, text: str) -> bool:
-        """A namespace lies in one slot, so on a cluster we talk to one node: the one that we are sent to."""
-        target = _MOVED.fullmatch(text)
+    def _is_elsewhere(self, error: exceptions.ResponseError) -> bool:
+        """Whether a new connection may reach the server that takes the command; if so the next one will."""
+        if is_demoted(error):
+            self._begin_anew()
+            return True
+        target = _MOVED.fullmatch(str(error))
         if target is None:
             return False
         host, port = target.groups()
         self._arguments = self._arguments | {"host": host or self._arguments["host"], "port": int(port)}
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for wire in idle:
-            wire.disconnect()
+        self._drop()
         return True
+
+    def _begin_anew(self) -> None:
+        """The next call connects to the URL again: whatever is idle may lead to a server that is gone or demoted."""
+        self._arguments = self._seed
+        self._drop()
+
+    def _drop(self) -> None:
+        self._wires.drop()
+        self.ears.drop()
 
     def _seconds(self, within: float | None) -> float:
         return self.timeout_seconds if within is None else max(0.001, min(within, self.timeout_seconds))
-
-
-def answer(wire: Wire, seconds: float) -> Any:
-    if not wire.can_read(seconds):
-        raise TimeoutError
-    return wire.read_response()
-
-
-def is_silent(wire: Wire) -> bool:
-    """False for a connection that the server has closed, or that still has something to say."""
-    try:
-        return not wire.can_read(0)
-    except exceptions.ConnectionError:
-        return False

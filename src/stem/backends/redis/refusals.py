@@ -28,8 +28,8 @@ _ANSWERS: tuple[tuple[tuple[str, ...], type[StemError], str], ...] = (
     ),
     (
         ("READONLY", "read only replica"),
-        StoreRefused,
-        "is a read-only replica; point the URL at the primary",
+        StoreUnavailable,
+        "is a read-only replica; try again if a failover is under way, else point the URL at the primary",
     ),
     (("OOM ", "> 'maxmemory'"), StoreRefused, "is full; raise its maxmemory or purge what is not needed"),
     (("MISCONF",), StoreRefused, "cannot write to its disk and takes no changes; free space or repair the disk"),
@@ -66,13 +66,32 @@ _ANSWERS: tuple[tuple[tuple[str, ...], type[StemError], str], ...] = (
 )
 
 
+def is_lost(error: Exception) -> bool:
+    """Whether the connection failed, rather than the command."""
+    return is_late(error) or isinstance(error, exceptions.ConnectionError | OSError)
+
+
+def is_late(error: Exception) -> bool:
+    return isinstance(error, exceptions.TimeoutError | TimeoutError)
+
+
+def is_demoted(error: exceptions.ResponseError) -> bool:
+    """Whether a replica refused a change, or a read that it may not answer; a script says so in words of its own."""
+    text = str(error)
+    return (
+        isinstance(error, exceptions.ReadOnlyError | exceptions.MasterDownError)
+        or "READONLY" in text
+        or "MASTERDOWN" in text
+    )
+
+
 def explain(error: Exception, place: str, timeout_seconds: float) -> StemError:
     """`place` is the URL without its password."""
     text = str(error)
     for tokens, kind, sentence in _ANSWERS:
         if any(token in text for token in tokens):
             return kind(f"Redis at {place} {sentence}.")
-    if isinstance(error, exceptions.TimeoutError | TimeoutError):
+    if is_late(error):
         doubt = "speaks TLS on this port, or " if place.startswith("rediss:") else ""
         return StoreUnavailable(
             f"Redis at {place} did not answer within {timeout_seconds:g} s; see whether it {doubt}is overloaded or frozen."

@@ -57,10 +57,10 @@ class Space:
         """
         end = time.monotonic() + timeout_seconds
         seen = look(max(LOOK_SECONDS, timeout_seconds))
-        if seen or timeout_seconds <= 0:
+        if seen or (left := end - time.monotonic()) <= 0:
             return seen
         try:
-            with self.ears.open([self.prefix + channel for channel in channels], within=timeout_seconds) as ear:
+            with self.ears.open([self.prefix + channel for channel in channels], within=left) as ear:
                 while True:
                     seen = look(max(LOOK_SECONDS, end - time.monotonic()))
                     left = end - time.monotonic()

@@ -44,4 +44,3 @@ class RedisUpkeep(Upkeep):
 
     def close(self) -> None:
         self._space.link.close()
-        self._space.ears.close()
