@@ -49,6 +49,28 @@ def test_settling_prunes_what_retention_has_outlived(forgetful: Store, monkeypat
     until(is_pruned)
 
 
+def test_one_round_of_pruning_catches_up_with_a_long_log(
+    forgetful: Store, postgres_server: PostgresServer, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(postgres_server.url, autocommit=True) as admin:
+        admin.execute(
+            "INSERT INTO stem.events (ns, txid, n, at, enqueued_at, attempt, kind, task_id, name, queue)"
+            " SELECT %s, '1', n, 1e12, 1, 0, 'enqueued', n, 'demo', 'default' FROM generate_series(-40000, -1) n",
+            [namespace],
+        )
+
+        def events() -> int:
+            row = admin.execute("SELECT count(*) FROM stem.events WHERE ns = %s", [namespace]).fetchone()
+            return int(row[0]) if row else 0
+
+        forgetful.broker.push([a_push()])
+        monkeypatch.setattr(housekeeping, "_PRUNE_EVERY_SECONDS", 0.0)
+        forgetful.broker.settle([done(delivery) for delivery in claim(forgetful)], worker=WORKER)
+        monkeypatch.setattr(housekeeping, "_PRUNE_EVERY_SECONDS", 3600.0)
+        until(lambda: events() == 10)
+        assert forgetful.upkeep.prune() == 0
+
+
 def test_the_server_is_named_and_what_endangers_it_is_said(
     forgetful: Store, postgres_server: PostgresServer, namespace: str
 ) -> None:

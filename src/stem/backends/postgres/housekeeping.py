@@ -3,18 +3,19 @@
 import threading
 from contextlib import suppress
 from time import monotonic
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from stem.backends.postgres.link import Link, Timed
+from stem.backends.postgres.link import Link, Row, Timed
 from stem.backends.postgres.statements import call
 from stem.core.config import Retention
 from stem.core.errors import StemError
 
 _PRUNE_EVERY_SECONDS = 60.0
-_PRUNE_STEP = 1000
-_PRUNE_STEPS = 20
+_PRUNE_FOR_SECONDS = 30.0
+_PRUNE_STEP = 5000  # entries of a kind in one transaction
 # Entries of claimed tasks lie dead at the front of the queue's index until a vacuum, and every claim steps over them.
 # Autovacuum comes by once a minute at best; a busy queue needs it every few seconds.
 _VACUUM_EVERY_ENDINGS = 20_000
@@ -32,6 +33,7 @@ class Housekeeper:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._vacuuming: Timed | None = None
+        self._is_closing = False
 
     def note(self, endings: int) -> None:
         """So many tasks have just ended; see whether something is to be done."""
@@ -56,7 +58,8 @@ class Housekeeper:
             self._lock.release()
 
     def close(self) -> None:
-        """A vacuum under way is called off."""
+        """A vacuum under way is called off, and a pruning after its current step."""
+        self._is_closing = True
         conn, thread = self._vacuuming, self._thread
         if conn is not None and psycopg.capabilities.has_cancel_safe():
             with suppress(psycopg.Error):  # it ended by itself meanwhile
@@ -64,26 +67,41 @@ class Housekeeper:
         if thread is not None:
             thread.join(1.0)
 
-    def prune(self, steps: int = 1) -> int:
-        """Drop what retention has outlived, so many bounded steps at most."""
-        kept = self._retention
-        pruned = 0
-        for _ in range(steps):
-            values = (self._namespace, kept.results_seconds, kept.events_seconds, kept.events_count, _PRUNE_STEP)
-            gone = int(self._link.rows(call("prune", len(values), self._link.address.schema), values)[0][0])
-            pruned += gone
-            if gone == 0:
-                break
-        return pruned
+    def prune(self) -> int:
+        """Drop what retention has outlived: one bounded step."""
+        return self._prune_step(self._events_cutoff())
 
     def _work(self, is_full: bool, is_old: bool) -> None:
         try:
             if is_full:
                 self._vacuum()
             if is_old and self._is_my_turn():
-                self.prune(_PRUNE_STEPS)
+                self._prune_all()
         except (StemError, psycopg.Error):
             return  # housekeeping only: the next round tries again, and whoever needs the store is told by its own calls
+
+    def _prune_all(self) -> None:
+        end = monotonic() + _PRUNE_FOR_SECONDS
+        cutoff = self._events_cutoff()
+        while self._prune_step(cutoff) > 0 and monotonic() < end and not self._is_closing:
+            pass
+
+    def _prune_step(self, cutoff: Row) -> int:
+        """Each kind is committed by itself: what went stays gone if the next takes too long."""
+        kept = self._retention
+        return (
+            self._call("prune_ended", _PRUNE_STEP)[0][0]
+            + self._call("prune_records", kept.results_seconds, _PRUNE_STEP)[0][0]
+            + self._call("prune_events", kept.events_seconds, *cutoff, _PRUNE_STEP)[0][0]
+        )
+
+    def _events_cutoff(self) -> Row:
+        found = self._call("prune_cutoff", self._retention.events_count)
+        return found[0] if found else ("0", 0)
+
+    def _call(self, function: str, *values: Any) -> list[Row]:
+        query = call(function, len(values) + 1, self._link.address.schema)
+        return self._link.rows(query, (self._namespace, *values))
 
     def _vacuum(self) -> None:
         """A role that does not own the table gets a warning from the server and nothing else."""

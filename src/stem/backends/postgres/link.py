@@ -82,7 +82,7 @@ class Link:
             except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
                 if tries_left == 0 or monotonic() >= deadline:
                     raise self.translated(error) from error
-                time.sleep(random.uniform(0, _APART_SECONDS))
+                time.sleep(random.uniform(0, _APART_SECONDS))  # noqa: S311 - nothing secret
             except psycopg.Error as error:
                 raise self.translated(error) from error
         raise AssertionError("unreachable")

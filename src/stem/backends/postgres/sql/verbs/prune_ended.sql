@@ -1,19 +1,11 @@
--- Upkeep.prune: drop what retention has outlived, at most _limit entries of each kind; answers with how many went.
-CREATE OR REPLACE FUNCTION prune(_ns text, _results_seconds float8, _events_seconds float8, _events_count bigint, _limit integer)
+-- Part of Upkeep.prune: drop all that has an end of its own and is past it, at most _limit entries of a kind, and note when.
+CREATE OR REPLACE FUNCTION prune_ended(_ns text, _limit integer)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     _now float8 := now_seconds();
     _gone bigint := 0;
     _more bigint;
 BEGIN
-    DELETE FROM records r WHERE r.ctid = ANY (ARRAY(
-        SELECT x.ctid FROM records x WHERE x.ns = _ns AND x.kept_from <= _now - _results_seconds
-        ORDER BY x.kept_from LIMIT _limit FOR UPDATE SKIP LOCKED
-    ));
-    GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
-
-    _gone := _gone + prune_events(_ns, _events_seconds, _events_count, _limit);
-
     DELETE FROM locks l WHERE l.ns = _ns AND l.held_until <= _now;
     GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
     DELETE FROM heartbeats h WHERE h.ns = _ns AND h.kept_until <= _now;
