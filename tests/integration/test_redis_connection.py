@@ -178,7 +178,7 @@ def test_a_full_server_refuses_and_stores_nothing(own_server: RedisServer) -> No
 def test_a_replica_refuses_changes(own_server: RedisServer) -> None:
     store = connect(own_server.url, QUICK)
     tell(own_server, f"REPLICAOF 127.0.0.1 {free_port()}")
-    with pytest.raises(StoreUnavailable, match="is a read-only replica; .* point the URL at the primary"):
+    with pytest.raises(StoreUnavailable, match=r"is a read-only replica; .* point the URL at the primary"):
         store.broker.push([a_push("a")])
     store.upkeep.close()
 

@@ -193,13 +193,10 @@ class _Forwarded:
         self._carrier.join(5)
 
     def _carry(self) -> None:
-        with self._caller, self._server:
+        with self._caller, self._server, suppress(OSError):
             while True:
                 for source in select.select([self._caller, self._server], [], [])[0]:
-                    try:
-                        carried = source.recv(65536)
-                    except OSError:
-                        return
+                    carried = source.recv(65536)
                     if not carried:
                         return
                     self.has_listened |= b"SUBSCRIBE" in carried

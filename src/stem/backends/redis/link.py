@@ -1,6 +1,5 @@
 """Connections to one Redis server: pooled, each call with a deadline, made anew after a fork or a failover."""
 
-import re
 import time
 from typing import Any
 
@@ -14,8 +13,6 @@ from stem.core.config import Settings, masked
 
 EARS_KEPT = 8
 DOUBT_SECONDS = 0.25  # a server that is there answers sooner
-
-_MOVED = re.compile(r"(?:MOVED )?\d+ (\S*):(\d+)")  # slot, host, port; some client versions drop the word
 
 
 class Link:
@@ -99,13 +96,13 @@ class Link:
         if is_demoted(error):
             self._begin_anew()
             return True
-        target = _MOVED.fullmatch(str(error))
-        if target is None:
-            return False
-        host, port = target.groups()
-        self._arguments = self._arguments | {"host": host or self._arguments["host"], "port": int(port)}
-        self._drop()
-        return True
+        if isinstance(error, exceptions.MovedError):
+            # A namespace lies in one slot, so on a cluster we talk to one node: the one that we are sent to.
+            host = error.host or self._arguments["host"]  # a node that does not know its own name leaves it out
+            self._arguments = self._seed | {"host": host, "port": error.port}
+            self._drop()
+            return True
+        return False
 
     def _begin_anew(self) -> None:
         """The next call connects to the URL again: whatever is idle may lead to a server that is gone or demoted."""

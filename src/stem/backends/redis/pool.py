@@ -23,7 +23,9 @@ class Pool:
     def __init__(self, keeps: int | None = None) -> None:
         self.is_closed = False
         self._keeps = keeps
-        self._begin()
+        self._pid = os.getpid()
+        self._lock = Lock()
+        self._idle: list[Wire] = []
 
     def take(self) -> Wire | None:
         """The one that was used last, or none."""
@@ -57,11 +59,7 @@ class Pool:
 
     def _own(self) -> None:
         if self._pid != os.getpid():
-            self._begin()
-
-    def _begin(self) -> None:
-        self._pid, self._lock = os.getpid(), Lock()
-        self._idle: list[Wire] = []
+            self._pid, self._lock, self._idle = os.getpid(), Lock(), []
 
 
 def answer(wire: Wire, seconds: float) -> Any:

@@ -41,7 +41,6 @@ _ANSWERS: tuple[tuple[tuple[str, ...], type[StemError], str], ...] = (
         "has lost its primary; bring it back or promote the replica",
     ),
     (("CLUSTERDOWN", "cluster is down"), StoreUnavailable, "belongs to a cluster that is down; bring its nodes back"),
-    (("TRYAGAIN",), StoreUnavailable, "is moving the namespace to another node; try again shortly"),
     (("BUSY ",), StoreUnavailable, "is busy with a long script; try again when it has ended"),
     (("max number of clients",), StoreUnavailable, "has no connection left; raise its maxclients"),
     (("index is out of range",), StoreRefused, "has no such database; correct the number at the end of the URL"),
@@ -88,6 +87,9 @@ def is_demoted(error: exceptions.ResponseError) -> bool:
 def explain(error: Exception, place: str, timeout_seconds: float) -> StemError:
     """`place` is the URL without its password."""
     text = str(error)
+    if isinstance(error, exceptions.AskError | exceptions.TryAgainError):
+        # We never follow an ASK: while a namespace moves, its keys lie on two nodes, and no script would see them all.
+        return StoreUnavailable(f"Redis at {place} is moving the namespace to another node; try again shortly.")
     for tokens, kind, sentence in _ANSWERS:
         if any(token in text for token in tokens):
             return kind(f"Redis at {place} {sentence}.")
