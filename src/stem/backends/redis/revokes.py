@@ -33,18 +33,18 @@ class RedisRevokes(Revokes):
     def get(self, task_ids: Sequence[str]) -> dict[str, RevokeRecord]:
         if not task_ids:
             return {}
-        marks = (shapes.decode_mark(packed) for packed in self._space.run("revoked", {"ids": list(task_ids)}))
+        marks = (shapes.decode_mark(packed) for packed in self._space.run("revoked", list(task_ids)))
         return {mark.task: shapes.revoke(mark) for mark in marks}
 
     def since(self, version: int, *, limit: int) -> list[RevokeRecord]:
         found: list[RevokeRecord] = []
         while len(found) < limit:
-            step = min(STEP, limit - len(found))
-            packed = self._space.run("revoked", {"after": version, "limit": step})
+            given = {"after": version, "limit": limit - len(found), "stretch": STEP}
+            last, *packed = self._space.run("revoked_since", given)
             found += [shapes.revoke(shapes.decode_mark(each)) for each in packed]
-            if len(packed) < step:
+            if not last:
                 break
-            version = found[-1].version
+            version = int(last)
         return found
 
     def version(self) -> int:

@@ -1,0 +1,29 @@
+-- needs: call
+-- Revokes.since, one step: of the next `stretch` marks after a version, up to `limit` that have not expired.
+-- INPUT {after, limit, stretch}
+-- Reply: the version to go on from, empty if there is no more; then the packed marks.
+local found = redis.call(
+  'ZRANGEBYSCORE', PREFIX .. 'revokes:versions', string.format('(%d', INPUT.after), '+inf',
+  'WITHSCORES', 'LIMIT', 0, INPUT.stretch
+)
+local reply, ids, last = { '' }, {}, nil
+for i = 1, #found, 2 do
+  ids[#ids + 1] = found[i]
+end
+if #ids == 0 then
+  return reply
+end
+for i, packed in ipairs(redis.call('HMGET', PREFIX .. 'revokes', unpack(ids))) do
+  if #reply > INPUT.limit then
+    break
+  end
+  last = found[2 * i]
+  local mark = packed and cmsgpack.unpack(packed)
+  if mark and not (mark.expires and mark.expires <= NOW) then
+    reply[#reply + 1] = packed
+  end
+end
+if #reply > INPUT.limit or #ids == INPUT.stretch then
+  reply[1] = string.format('%d', last)
+end
+return reply

@@ -1,0 +1,57 @@
+"""No script holds the server for long, however much is kept there: what is long goes in steps."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import redis
+
+from stem.backends import connect
+from stem.contracts.store import Store
+from stem.core.config import Settings
+from stem.core.revoke import RevokeRequest
+from support.servers import RedisServer
+from support.until import until
+
+LONG_SECONDS = 0.1
+MARKS = 30_000
+
+
+@pytest.fixture
+def server(redis_server: RedisServer) -> Iterator["redis.Redis"]:
+    with redis.Redis(port=redis_server.port, decode_responses=True) as client:
+        yield client
+
+
+@pytest.fixture
+def store(redis_server: RedisServer, namespace: str) -> Iterator[Store]:
+    opened = connect(redis_server.url, Settings(namespace=namespace))
+    yield opened
+    opened.upkeep.close()
+
+
+def test_reading_revokes_steps_past_many_that_have_expired(store: Store, server: "redis.Redis") -> None:
+    marks = [RevokeRequest(task_id=f"t{number}", expires_seconds=1.5) for number in range(MARKS)]
+    for first in range(0, MARKS, 5000):
+        store.revokes.put(marks[first : first + 5000])
+    store.revokes.put([RevokeRequest(task_id="a"), RevokeRequest(task_id="b")])
+    until(lambda: not store.revokes.get([marks[-1].task_id]))
+    with no_long_command(server):
+        assert [mark.task_id for mark in store.revokes.since(0, limit=1)] == ["a"]
+        assert [mark.task_id for mark in store.revokes.since(0, limit=10)] == ["a", "b"]
+
+
+def test_each_revoke_drops_some_that_have_expired(store: Store) -> None:
+    store.revokes.put([RevokeRequest(task_id=f"t{number}", expires_seconds=0.01) for number in range(150)])
+    until(lambda: not store.revokes.get(["t0"]))
+    store.revokes.put([RevokeRequest(task_id="t0")])
+    assert store.revokes.get(["t0"])["t0"].expires_at is None
+    assert store.revokes.prune() == 50
+
+
+@contextmanager
+def no_long_command(server: "redis.Redis") -> Iterator[None]:
+    server.config_set("slowlog-log-slower-than", round(LONG_SECONDS * 1_000_000))
+    server.slowlog_reset()
+    yield
+    assert [(entry["duration"], entry["command"][:80]) for entry in server.slowlog_get()] == []
