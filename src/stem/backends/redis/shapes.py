@@ -93,17 +93,26 @@ class Marked(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def pushed(push: Push) -> tuple[Any, ...]:
-    """As push.lua takes it."""
-    envelope = push.envelope
+    """As push.lua takes it. Written out at length, for nothing runs more often."""
+    envelope, unique = push.envelope, push.unique
     body = envelopes.encode(envelope)
+    is_plain = (
+        unique is None
+        and push.delay_seconds is None
+        and push.expires_seconds is None
+        and envelope.not_before is None
+        and envelope.expires_at is None
+        and not envelope.visibility_timeout
+        and len(body) <= SMALL
+    )
     return (
-        _options(push, body),
+        False if is_plain else _options(push, body),
         envelope.id,
         envelope.name,
         envelope.queue,
         envelope.priority,
-        _texts(envelope.meta),
-        push.unique.key if push.unique and push.unique.seconds is None else False,
+        _texts(envelope.meta) if envelope.meta else False,
+        unique.key if unique is not None and unique.seconds is None else False,
         body.decode() if len(body) <= SMALL else False,
     )
 
@@ -232,13 +241,8 @@ def json(value: Any) -> str:
     return _encoder.encode(value).decode()
 
 
-def _options(push: Push, body: bytes) -> tuple[Any, ...] | bool:
+def _options(push: Push, body: bytes) -> tuple[Any, ...]:
     envelope, delay, lifetime, unique = push.envelope, push.delay_seconds, push.expires_seconds, push.unique
-    is_large = len(body) > SMALL
-    is_timed = delay is not None or envelope.not_before is not None or bool(envelope.visibility_timeout)
-    is_brief = lifetime is not None or envelope.expires_at is not None
-    if not (is_timed or is_brief or is_large or unique):
-        return False
     return (
         False if delay is None else microseconds(delay),
         _at_or_false(envelope.not_before),
@@ -247,7 +251,7 @@ def _options(push: Push, body: bytes) -> tuple[Any, ...] | bool:
         microseconds(envelope.visibility_timeout) if envelope.visibility_timeout else False,
         False if unique is None else unique.key,
         False if unique is None or unique.seconds is None else microseconds(unique.seconds),
-        body.decode() if is_large else False,
+        body.decode() if len(body) > SMALL else False,
     )
 
 
