@@ -9,12 +9,15 @@ import redis
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.config import Settings
+from stem.core.delivery import Depth
 from stem.core.revoke import RevokeRequest
+from support.builders import a_push
 from support.servers import RedisServer
 from support.until import until
 
 LONG_SECONDS = 0.1
 MARKS = 30_000
+QUEUES = 100_000
 
 
 @pytest.fixture
@@ -47,6 +50,20 @@ def test_each_revoke_drops_some_that_have_expired(store: Store) -> None:
     store.revokes.put([RevokeRequest(task_id="t0")])
     assert store.revokes.get(["t0"])["t0"].expires_at is None
     assert store.revokes.prune() == 50
+
+
+def test_counting_and_pruning_go_in_steps_over_many_queues(store: Store, server: "redis.Redis", namespace: str) -> None:
+    known = f"stem:{{{namespace}}}:queues"
+    for first in range(0, QUEUES, 10_000):
+        server.sadd(known, *(f"empty-{number}" for number in range(first, first + 10_000)))
+    store.broker.push([a_push(queue="ready"), a_push(queue="delayed", delay=60), a_push(queue="running")])
+    store.broker.claim(["running"], limit=1, lease_seconds=60)
+    counts = {"ready": Depth(1, 0, 0, 0), "delayed": Depth(0, 1, 0, 0), "running": Depth(0, 0, 1, 0)}
+    with no_long_command(server):
+        assert store.broker.depth() == counts
+        store.upkeep.prune()
+    assert server.smembers(known) == {"ready", "delayed"}
+    assert store.broker.depth() == counts
 
 
 @contextmanager

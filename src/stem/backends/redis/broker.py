@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from stem.backends.redis import shapes
+from stem.backends.redis.queues import occupied
 from stem.backends.redis.space import POLL_SECONDS, Space, microseconds, pack
 from stem.contracts.broker import Broker
 from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
@@ -99,8 +100,9 @@ class RedisBroker(Broker):
         return result
 
     def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
-        rows = _depths(self._space.run("depth", False if queues is None else list(queues)))
-        return {queue: Depth(*counts) for queue, *counts in rows}
+        stretches = occupied(self._space) if queues is None else [list(queues)]
+        rows = (row for names in stretches for row in _depths(self._space.run("depth", names)))
+        return {queue: Depth(*counts) for queue, *counts in rows if queues is not None or any(counts)}
 
     def peek(self, queue: str, *, limit: int) -> list[Peeked]:
         if limit <= 0:

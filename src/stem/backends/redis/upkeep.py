@@ -2,6 +2,7 @@
 
 import time
 
+from stem.backends.redis.queues import known
 from stem.backends.redis.revokes import RedisRevokes
 from stem.backends.redis.server import facts, warnings
 from stem.backends.redis.space import Space, microseconds
@@ -40,7 +41,11 @@ class RedisUpkeep(Upkeep):
             "results": now - microseconds(retention.results_seconds),
             "events": now - microseconds(retention.events_seconds),
         }
-        return int(self._space.run("prune", given)) + RedisRevokes(self._space).prune()
+        pruned = int(self._space.run("prune", given)) + RedisRevokes(self._space).prune()
+        if pruned < STEP:  # else we are called again soon
+            for names in known(self._space):
+                self._space.run("prune_queues", names)
+        return pruned
 
     def close(self) -> None:
         self._space.link.close()

@@ -33,11 +33,6 @@ if floor > before then
   redis.call('XTRIM', log, 'MINID', string.format('%d-0', floor + 1))
   flush_numbers()
 end
-for _, queue in ipairs(redis.call('SMEMBERS', PREFIX .. 'queues')) do
-  if redis.call('EXISTS', PREFIX .. 'ready:' .. queue, PREFIX .. 'delayed:' .. queue) == 0 then
-    redis.call('SREM', PREFIX .. 'queues', queue)
-  end
-end
 return forget(INPUT.results, INPUT.limit)
   + floor - before
   + redis.call('ZREMRANGEBYSCORE', PREFIX .. 'workers', '-inf', NOW)

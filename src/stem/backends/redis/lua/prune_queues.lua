@@ -1,0 +1,9 @@
+-- needs: call
+-- Upkeep.prune, one step: forget the queues among these where nothing waits.
+-- INPUT the queues
+for _, queue in ipairs(INPUT) do
+  if redis.call('EXISTS', PREFIX .. 'ready:' .. queue, PREFIX .. 'delayed:' .. queue) == 0 then
+    redis.call('SREM', PREFIX .. 'queues', queue)
+  end
+end
+return 0
