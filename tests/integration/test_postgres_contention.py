@@ -9,11 +9,12 @@ import pytest
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.config import Settings
-from stem.core.delivery import Report
+from stem.core.delivery import Delivery, Ending, Report
 from stem.core.envelope import Unique
-from support.asking import LONG, WORKER, claim, claim_one, depth, ids, leases, let_time_pass
-from support.builders import a_push, done
+from support.asking import LONG, WORKER, claim, claim_one, depth, ids, leases, let_time_pass, record, state
+from support.builders import a_push, dead, done
 from support.servers import PostgresServer
+from support.until import until
 
 
 @pytest.fixture
@@ -88,6 +89,51 @@ def test_renewals_reports_and_starts_of_the_same_leases_do_not_lock_each_other_o
         for each in running:
             each.result()
     assert _deadlocks(postgres_server) == before
+
+
+@pytest.mark.parametrize("end", [done, dead], ids=["done", "dead"])
+def test_a_record_saved_beside_the_push_does_not_keep_the_batch_from_ending(
+    crowded: Store, postgres_server: PostgresServer, namespace: str, end: Callable[[Delivery], Ending]
+) -> None:
+    crowded.broker.push([a_push("x"), a_push("y")])
+    _save_beside(postgres_server, namespace, "x")
+    assert crowded.broker.settle([end(delivery) for delivery in claim(crowded)], worker=WORKER) == []
+    ended = [record(crowded, "x"), record(crowded, "y")]
+    assert all(each.is_terminal and each.worker == WORKER for each in ended)
+    assert depth(crowded).running == 0
+
+
+def test_a_record_saved_beside_the_push_does_not_keep_the_queue_from_being_emptied(
+    crowded: Store, postgres_server: PostgresServer, namespace: str
+) -> None:
+    crowded.broker.push([a_push("late", expires=0.001), a_push("lost", queue="other")])
+    for id in ("late", "lost"):
+        _save_beside(postgres_server, namespace, id)
+    let_time_pass(crowded, 0.01)
+    assert claim(crowded) == []
+    assert crowded.broker.purge("other") == 1
+    assert [state(crowded, id) for id in ("late", "lost")] == ["cancelled", "cancelled"]
+
+
+def test_a_record_saved_beside_the_push_does_not_keep_lost_tasks_from_being_buried(
+    crowded: Store, postgres_server: PostgresServer, namespace: str
+) -> None:
+    crowded.broker.push([a_push("x")])
+    delivery = claim_one(crowded, lease=0.01)
+    crowded.broker.start([delivery.lease], worker=WORKER)
+    _save_beside(postgres_server, namespace, "x")
+    until(lambda: crowded.broker.reclaim(max_deaths=1).dead == ["x"])
+    assert state(crowded, "x") == "failed"
+
+
+def _save_beside(server: PostgresServer, namespace: str, id: str) -> None:
+    """What a save leaves that saw no task because the push was not committed yet."""
+    with psycopg.connect(server.url) as connection:
+        connection.execute(
+            "INSERT INTO stem.records (ns, id, seq, fence, enqueued_at, updated_at, attempt, priority, state, queue, name, meta)"
+            " VALUES (%s, %s, nextval('stem.task_seq'), 0, 1, 1, 0, 5, 'queued', 'default', 'demo.add', '{}')",
+            [namespace, id],
+        )
 
 
 def _deadlocks(server: PostgresServer) -> int:

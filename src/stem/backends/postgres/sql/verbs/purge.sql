@@ -27,6 +27,13 @@ BEGIN
                'cancelled', queue, name, worker,
                '{"type":"Cancelled","message":"purged","stack":"","retryable":false}', progress, meta
         FROM gone
+        ON CONFLICT (id, ns) DO UPDATE  -- a record saved while the task was being pushed
+        SET seq = excluded.seq, fence = excluded.fence, enqueued_at = excluded.enqueued_at,
+            updated_at = excluded.updated_at, started_at = excluded.started_at, finished_at = excluded.finished_at,
+            heartbeat_at = excluded.heartbeat_at, kept_from = excluded.kept_from, attempt = excluded.attempt,
+            priority = excluded.priority, state = excluded.state, queue = excluded.queue, name = excluded.name,
+            worker = excluded.worker, payload = excluded.payload, error = excluded.error, progress = excluded.progress,
+            meta = excluded.meta
     ), told AS (
         INSERT INTO events (ns, at, enqueued_at, started_at, attempt, kind, task_id, name, queue, worker, data)
         SELECT ns, _now, enqueued_at, started_at, attempt, 'revoked', id, name, queue, worker, '{"reason":"purged"}'

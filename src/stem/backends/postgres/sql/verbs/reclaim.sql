@@ -44,6 +44,13 @@ BEGIN
         SELECT ns, id, seq, fence, enqueued_at, _now, started_at, _now, heartbeat_at, attempt, priority, 'failed', queue,
                name, worker, obituary, progress, meta
         FROM lost
+        ON CONFLICT (id, ns) DO UPDATE  -- a record saved while the task was being pushed
+        SET seq = excluded.seq, fence = excluded.fence, enqueued_at = excluded.enqueued_at,
+            updated_at = excluded.updated_at, started_at = excluded.started_at, finished_at = excluded.finished_at,
+            heartbeat_at = excluded.heartbeat_at, kept_from = excluded.kept_from, attempt = excluded.attempt,
+            priority = excluded.priority, state = excluded.state, queue = excluded.queue, name = excluded.name,
+            worker = excluded.worker, payload = excluded.payload, error = excluded.error, progress = excluded.progress,
+            meta = excluded.meta
     ), buried AS (
         INSERT INTO dead (ns, id, seq, dead_at, visibility_timeout, attempt, name, queue, reason, error, meta, body)
         SELECT ns, id, nextval('dead_seq_no'), _now, visibility_timeout, attempt, name, queue, 'crash-loop', obituary,

@@ -49,6 +49,13 @@ BEGIN
                CASE kind WHEN 'D' THEN 'succeeded' WHEN 'X' THEN 'failed' ELSE 'cancelled' END,
                queue, name, _worker, payload, new_error, progress, meta
         FROM batch WHERE kind IN ('D', 'X', 'C')
+        ON CONFLICT (id, ns) DO UPDATE  -- a record saved while the task was being pushed
+        SET seq = excluded.seq, fence = excluded.fence, enqueued_at = excluded.enqueued_at,
+            updated_at = excluded.updated_at, started_at = excluded.started_at, finished_at = excluded.finished_at,
+            heartbeat_at = excluded.heartbeat_at, kept_from = excluded.kept_from, attempt = excluded.attempt,
+            priority = excluded.priority, state = excluded.state, queue = excluded.queue, name = excluded.name,
+            worker = excluded.worker, payload = excluded.payload, error = excluded.error, progress = excluded.progress,
+            meta = excluded.meta
     ), buried AS (
         INSERT INTO dead (ns, id, seq, dead_at, visibility_timeout, attempt, name, queue, reason, error, meta, body)
         SELECT _ns, id, nextval('dead_seq_no'), _now, visibility_timeout, attempt, name, queue, reason, new_error,

@@ -7,10 +7,11 @@ DECLARE
     _now float8 := now_seconds();
     ids text[] := cells(_ids);
     fences text[] := cells(_fences);
-    rows tid[] := held(_ns, ids, fences);
+    rows tid[];
     settled integer[];
     keys text[];
 BEGIN
+    rows := held(_ns, ids, fences);  -- in the block: lock and delete are of one subtransaction
     WITH gone AS (
         DELETE FROM messages m WHERE m.ctid = ANY (rows) RETURNING m.*
     ), ended AS MATERIALIZED (
@@ -43,4 +44,8 @@ BEGIN
         PERFORM release_keys(_ns, keys, ids);
     END IF;
     RETURN CASE WHEN cardinality(settled) = cardinality(ids) THEN NULL ELSE coalesce(settled, '{}') END;
+EXCEPTION WHEN unique_violation THEN
+    -- A record was saved while its task was being pushed. The way that replaces it costs more, so it is not the first.
+    RETURN settle(_ns, _worker, _ids, _fences, _runs, _payloads, _metas, _progress,
+                  array_to_string(array_fill('D'::text, ARRAY[cardinality(ids)]), E'\x01'), '', '', '', '', '');
 END $$
