@@ -49,8 +49,11 @@ def warnings(link: Link) -> list[str]:
     policy = memory.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         found.append(f"Redis may evict tasks when it is full (maxmemory-policy {policy}); set it to noeviction.")
-    if persistence.get("aof_enabled") != "1" and not _saves(link):
-        found.append("Redis keeps its data in memory only and loses all tasks when it stops; set appendonly yes.")
+    if persistence.get("aof_enabled") != "1":
+        if _saves(link):
+            found.append("Redis loses what came since its last snapshot when it crashes; set appendonly yes.")
+        else:
+            found.append("Redis keeps its data in memory only and loses all tasks when it stops; set appendonly yes.")
     for field, what in (("aof_last_write_status", "append-only file"), ("rdb_last_bgsave_status", "snapshot")):
         if persistence.get(field, "ok") != "ok":
             found.append(f"Redis could not write its {what}; see its log and its disk.")
