@@ -79,7 +79,8 @@ class Ears:
 
 def _subscribe(wire: Wire, channels: Sequence[str], end: float) -> Wire:
     """Reads past what was left over from the last use, until all channels are confirmed."""
-    wire.send_command("SUBSCRIBE", *channels)
+    if channels:
+        wire.send_command("SUBSCRIBE", *channels)
     missing = len(set(channels))
     while missing > 0:
         kind, *_ = answer(wire, max(0.0, end - time.monotonic()))
