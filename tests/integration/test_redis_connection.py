@@ -212,8 +212,43 @@ def test_diagnose_warns_of_eviction_and_of_missing_persistence(own_server: Redis
     tell(own_server, "CONFIG SET appendonly no")
     eviction, persistence = store.upkeep.diagnose().warnings
     assert "allkeys-lru" in eviction and "noeviction" in eviction
-    assert "appendonly yes" in persistence
+    assert "memory only" in persistence and "appendonly yes" in persistence
     store.upkeep.close()
+
+
+def test_diagnose_warns_of_snapshots_alone(own_server: RedisServer) -> None:
+    store = connect(own_server.url, QUICK)
+    tell(own_server, "CONFIG SET appendonly no")
+    tell(own_server, 'CONFIG SET save "60 1"')
+    (persistence,) = store.upkeep.diagnose().warnings
+    assert "since its last snapshot" in persistence and "appendonly yes" in persistence
+    store.upkeep.close()
+
+
+def test_waiting_on_no_queue_at_all_sleeps_until_the_time_is_up(own_server: RedisServer) -> None:
+    store = connect(own_server.url, QUICK)
+    began = time.monotonic()
+    assert not store.broker.wait([], timeout_seconds=0.3)
+    assert 0.3 <= time.monotonic() - began < 1.0
+    assert not store.broker.wait(["default"], timeout_seconds=0.01)
+    store.upkeep.close()
+
+
+def test_a_closed_store_says_so_and_does_not_connect_again(own_server: RedisServer) -> None:
+    store = connect(own_server.url, QUICK)
+    store.broker.push([a_push("a")])
+    store.upkeep.close()
+    for use in (
+        lambda: store.broker.push([a_push("b")]),
+        lambda: store.broker.wait(["default"], timeout_seconds=1.0),
+        lambda: store.results.wait(["b"], timeout_seconds=1.0),
+        store.upkeep.now,
+    ):
+        with pytest.raises(StoreUnavailable, match=r"has been closed; connect to it again\.$"):
+            use()
+    fresh = connect(own_server.url, QUICK)
+    assert set(fresh.results.get(["a", "b"])) == {"a"}
+    fresh.upkeep.close()
 
 
 def tell(server: RedisServer, command: str) -> None:

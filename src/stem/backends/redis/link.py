@@ -10,6 +10,7 @@ from stem.backends.redis.address import arguments
 from stem.backends.redis.pool import Pool, Wire, answer, is_silent
 from stem.backends.redis.refusals import explain, is_demoted, is_late, is_lost
 from stem.core.config import Settings, masked
+from stem.core.errors import StoreUnavailable
 
 EARS_KEPT = 8
 DOUBT_SECONDS = 0.25  # a server that is there answers sooner
@@ -48,7 +49,9 @@ class Link:
             raise explain(error, self.place, seconds) from error
 
     def open(self, within: float | None = None) -> Wire:
-        """A connection of the caller's own, connected. Raises the client library's errors."""
+        """A connection of the caller's own, connected. Raises StoreUnavailable once closed, and the client library's errors."""
+        if self.is_closed:
+            raise StoreUnavailable(f"The store at {self.place} has been closed; connect to it again.")
         seconds = self._seconds(within)
         wire: Wire = self._class(**self._arguments, socket_timeout=seconds, socket_connect_timeout=seconds, protocol=2)
         wire.connect()

@@ -69,7 +69,8 @@ class Space:
                     ear.listen(min(left, POLL_SECONDS, pause(seen)), is_news)
         except StoreUnavailable:
             # The caller's time may be shorter than the server's: what ran out first is no fault of the server's.
-            if time.monotonic() < end or timeout_seconds >= self.link.timeout_seconds:
+            is_over = time.monotonic() >= end and timeout_seconds < self.link.timeout_seconds
+            if not is_over and not self.link.is_closed:
                 raise
             return seen
 
