@@ -16,6 +16,7 @@ import pytest
 
 from stem.backends import connect
 from stem.backends.postgres.address import address
+from stem.backends.postgres.schema import VERSION
 from stem.core.config import Settings, Tls
 from stem.core.errors import ConfigError, StoreRefused, StoreUnavailable
 from support.asking import claim_one, depth, record
@@ -97,6 +98,43 @@ def test_a_newer_schema_is_refused(locked_server: PostgresServer) -> None:
         owner.execute("UPDATE newer.version SET version = 1000")
     with pytest.raises(StoreRefused, match="upgrade Stem"):
         connect(url, QUICK)
+
+
+def test_an_older_schema_gets_todays_functions_and_version(locked_server: PostgresServer) -> None:
+    url = locked_server.tcp_url("owner", "correct-horse", "ours")
+    connect(url + "?schema=older", QUICK).upkeep.close()
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("UPDATE older.version SET version = 1")
+        owner.execute("CREATE FUNCTION older.claim(text) RETURNS text LANGUAGE sql AS 'SELECT $1'")
+        connect(url + "?schema=older", QUICK).upkeep.close()
+        (version,) = owner.execute("SELECT version FROM older.version").fetchall()
+        claims = owner.execute(
+            "SELECT count(*) FROM pg_proc WHERE pronamespace = 'older'::regnamespace AND proname = 'claim'"
+        )
+        assert (version, claims.fetchall()) == ((VERSION,), [(1,)])
+
+
+def test_a_schema_that_has_lost_its_version_is_refused(locked_server: PostgresServer) -> None:
+    url = locked_server.tcp_url("owner", "correct-horse", "ours")
+    connect(url + "?schema=nameless", QUICK).upkeep.close()
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("DELETE FROM nameless.version")
+    with pytest.raises(StoreRefused, match="has lost the row of its table version"):
+        connect(url + "?schema=nameless", QUICK)
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused(locked_server: PostgresServer) -> None:
+    with psycopg.connect(locked_server.url, autocommit=True) as admin:
+        admin.execute("CREATE DATABASE latin OWNER owner ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+    with pytest.raises(StoreRefused, match="encoded in LATIN1"):
+        connect(locked_server.tcp_url("owner", "correct-horse", "latin"), QUICK)
+
+
+def test_transactions_that_are_not_read_committed_by_default_are_refused(locked_server: PostgresServer) -> None:
+    url = locked_server.tcp_url("owner", "correct-horse", "ours")
+    strict = url + "?options=-cdefault_transaction_isolation%3Dserializable"
+    with pytest.raises(StoreRefused, match='say so: ALTER ROLE "owner" SET default_transaction_isolation'):
+        connect(strict, QUICK)
 
 
 def test_an_old_server_is_refused(postgres_server: PostgresServer) -> None:

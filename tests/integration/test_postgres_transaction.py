@@ -179,3 +179,16 @@ def test_a_database_without_the_schema_is_refused(joinable: Store, postgres_serv
 def test_something_that_is_no_connection_is_refused(joinable: Store) -> None:
     with pytest.raises(UsageError, match="got a int"):
         joinable.broker.push([a_push("a")], connection=42)
+
+
+@pytest.mark.parametrize("level", [psycopg.IsolationLevel.REPEATABLE_READ, psycopg.IsolationLevel.SERIALIZABLE])
+def test_a_transaction_that_cannot_see_what_ended_meanwhile_is_refused_and_stays_usable(
+    joinable: Store, postgres_server: PostgresServer, level: psycopg.IsolationLevel
+) -> None:
+    with psycopg.connect(postgres_server.url) as connection:
+        connection.isolation_level = level
+        connection.execute("SELECT 1")
+        with pytest.raises(UsageError, match="use one that is read committed"):
+            joinable.broker.push([a_push("a")], connection=connection)
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    assert depth(joinable).ready == 0

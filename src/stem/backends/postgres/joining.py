@@ -36,6 +36,7 @@ def joined(connection: object, address: Address) -> Iterator[Run]:
             "over psycopg, or django.db.connection."
         )
     try:
+        _check_isolation(run)
         yield run
     except Exception as error:
         state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
@@ -47,6 +48,16 @@ def joined(connection: object, address: Address) -> Iterator[Run]:
         if isinstance(error, psycopg.Error):
             raise translated(error, "connection=", 0.0) from error
         raise
+
+
+def _check_isolation(run: Run) -> None:
+    """A push looks twice for what others have committed, the second time after it has locked the id."""
+    ((isolation,),) = run("SHOW transaction_isolation", ())
+    if isolation != "read committed":
+        raise UsageError(
+            f"The transaction of connection= is {isolation}, so a task that has ended meanwhile could be stored again; "
+            "use one that is read committed."
+        )
 
 
 def _driver_connection(connection: Any) -> Any:

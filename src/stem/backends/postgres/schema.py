@@ -10,7 +10,7 @@ from stem.backends.postgres.link import Link, Timed
 from stem.backends.postgres.statements import text
 from stem.core.errors import StoreRefused
 
-VERSION = 1
+VERSION = 2
 OLDEST_SERVER = 130000
 
 _TABLES = (
@@ -25,12 +25,13 @@ _SETTINGS = (
     "enable_bitmapscan = off",
     "enable_nestloop = off",
     "enable_mergejoin = off",
+    "jit = off",  # before 18 what is switched off counts as a huge cost, for which every call would be compiled
 )
 _MIGRATION_SECONDS = 60.0  # 50 processes may wait for one another here
 
 
 def ensure(link: Link) -> None:
-    """Raises StoreRefused for a server too old, a schema that is not ours or newer, or one we may not make."""
+    """Raises StoreRefused for a server too old or set up unfit, a schema that is not ours or newer, or one we may not make."""
     conn = link.dedicated()
     try:
         conn.deadline = monotonic() + link.timeout_seconds
@@ -51,6 +52,19 @@ def _check_server(conn: Timed, link: Link) -> None:
         raise StoreRefused(
             f"Postgres at {link.address.name} is version {version // 10000} and Stem needs 13 or later; upgrade the server."
         )
+    query = "SELECT current_setting('server_encoding'), current_setting('default_transaction_isolation'), current_user"
+    ((encoding, isolation, role),) = conn.execute(query).fetchall()
+    if encoding != "UTF8":
+        raise StoreRefused(
+            f"The database at {link.address.name} is encoded in {encoding}, which cannot hold every text; "
+            "use one made with ENCODING 'UTF8'."
+        )
+    if isolation != "read committed":  # the verbs look again at what others have committed meanwhile
+        change = sql.SQL("ALTER ROLE {} SET default_transaction_isolation = 'read committed'")
+        raise StoreRefused(
+            f"Transactions at {link.address.name} are {isolation} by default and Stem needs them read committed; "
+            f"say so: {change.format(sql.Identifier(role)).as_string(None)}."
+        )
 
 
 def _found_version(conn: Timed, link: Link) -> int:
@@ -69,7 +83,12 @@ def _found_version(conn: Timed, link: Link) -> int:
             f"Schema {schema!r} at {link.address.name} holds tables that are not Stem's; choose another with ?schema=name."
         )
     row = conn.execute(sql.SQL("SELECT version FROM {}.version").format(sql.Identifier(schema))).fetchone()
-    version = int(row[0]) if row else 0
+    if row is None:
+        raise StoreRefused(
+            f"Schema {schema!r} at {link.address.name} has lost the row of its table version; restore the schema, "
+            "or choose another with ?schema=name."
+        )
+    version = int(row[0])
     if version > VERSION:
         raise StoreRefused(
             f"Schema {schema!r} at {link.address.name} has version {version} and this Stem knows up to {VERSION}; upgrade Stem."
@@ -91,11 +110,20 @@ def _migrate(conn: Timed, link: Link) -> None:
             conn.execute(text(f"tables/{table}.sql"))
         conn.execute("INSERT INTO version (version) VALUES (%s)", [VERSION])
     _make_verbs(conn)
+    conn.execute("UPDATE version SET version = %s", [VERSION])
 
 
 def _make_verbs(conn: Timed) -> None:
     folder = files(__package__) / "sql" / "verbs"
     names = sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    # An older one with other parameters would stay beside the new one.
+    older = conn.execute(
+        "SELECT format('DROP FUNCTION %%s', oid::regprocedure) FROM pg_proc"
+        " WHERE pronamespace = current_schema()::regnamespace AND proname = ANY (%s)",
+        [names],
+    ).fetchall()
+    for (drop,) in older:
+        conn.execute(drop.encode())
     conn.execute("SET LOCAL check_function_bodies = off")  # they call one another
     for name in names:
         conn.execute(text(f"verbs/{name}.sql"))
