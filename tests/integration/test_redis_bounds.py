@@ -18,6 +18,7 @@ from support.until import until
 LONG_SECONDS = 0.1
 MARKS = 30_000
 QUEUES = 100_000
+LETTERS = 200_000
 
 
 @pytest.fixture
@@ -64,6 +65,41 @@ def test_counting_and_pruning_go_in_steps_over_many_queues(store: Store, server:
         store.upkeep.prune()
     assert server.smembers(known) == {"ready", "delayed"}
     assert store.broker.depth() == counts
+
+
+def test_a_box_of_expired_mail_is_emptied_in_steps(store: Store, server: "redis.Redis", namespace: str) -> None:
+    for _ in range(LETTERS // 10_000):
+        server.rpush(f"stem:{{{namespace}}}:box:b", *["0000000000000001old"] * 10_000)
+    store.mail.send("b", b"new", ttl_seconds=60)
+    with no_long_command(server):
+        assert store.mail.receive("b", timeout_seconds=0) == [b"new"]
+    assert store.mail.receive("b", timeout_seconds=0) == []
+
+
+def test_a_channel_of_expired_mail_is_read_in_steps(store: Store, server: "redis.Redis", namespace: str) -> None:
+    subscription = store.mail.subscribe("c")
+    with server.pipeline(transaction=False) as pipeline:
+        for number in range(1, LETTERS + 1):
+            moment = 2**52 if number in (1, LETTERS) else 1
+            pipeline.xadd(f"stem:{{{namespace}}}:channel:c", {"until": moment, "message": "m"}, id=f"{number}-0")
+        pipeline.execute()
+    with no_long_command(server):
+        assert subscription.receive(timeout_seconds=0, limit=1) == [b"m"]
+        assert subscription.receive(timeout_seconds=0) == [b"m"]
+        assert subscription.receive(timeout_seconds=0) == []
+
+
+def test_expired_mail_does_not_pile_up_behind_a_message_that_lives_for_long(
+    store: Store, server: "redis.Redis", namespace: str
+) -> None:
+    subscription = store.mail.subscribe("c")
+    store.mail.publish("c", b"long-lived", ttl_seconds=60)
+    for _ in range(1000):
+        store.mail.publish("c", b"brief", ttl_seconds=0.001)
+    store.mail.publish("c", b"last", ttl_seconds=60)
+    assert server.xlen(f"stem:{{{namespace}}}:channel:c") < 100
+    messages = subscription.receive(timeout_seconds=0)
+    assert [message for message in messages if message != b"brief"] == [b"long-lived", b"last"]
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from stem.backends.redis.space import Space, microseconds
 from stem.contracts.mail import Mail, Subscription
 
+STRETCH = 1000  # messages that a script call looks through
+
 
 class RedisMail(Mail):
     def __init__(self, space: Space) -> None:
@@ -12,11 +14,7 @@ class RedisMail(Mail):
         self._space.run("send", {"box": box, "ttl": microseconds(ttl_seconds)}, message)
 
     def receive(self, box: str, *, timeout_seconds: float, limit: int = 100) -> list[bytes]:
-        def take(_: float) -> list[bytes]:
-            taken: list[bytes] = self._space.run("receive", {"box": box, "limit": limit})
-            return taken
-
-        return self._space.wait([f"box:{box}"], take, timeout_seconds=timeout_seconds)
+        return self._space.wait([f"box:{box}"], lambda _: self._take(box, limit), timeout_seconds=timeout_seconds)
 
     def publish(self, channel: str, message: bytes, *, ttl_seconds: float) -> None:
         self._space.run("publish", {"channel": channel, "ttl": microseconds(ttl_seconds)}, message)
@@ -24,6 +22,13 @@ class RedisMail(Mail):
     def subscribe(self, channel: str) -> Subscription:
         seen = self._space.link.call("HGET", self._space.key("numbers"), "mail")
         return RedisSubscription(self._space, channel, int(seen or 0))
+
+    def _take(self, box: str, limit: int) -> list[bytes]:
+        """Ends with the first step that found something: were a later one to fail, it would be lost."""
+        more, messages = 1, list[bytes]()
+        while more and not messages:
+            more, *messages = self._space.run("receive", {"box": box, "limit": limit, "stretch": STRETCH})
+        return messages
 
 
 class RedisSubscription(Subscription):
@@ -41,7 +46,10 @@ class RedisSubscription(Subscription):
         """Nothing is kept on the server for a subscription."""
 
     def _hear(self, limit: int) -> list[bytes]:
-        given = {"channel": self._channel, "seen": self._seen, "limit": limit}
-        reply: list[bytes] = self._space.run("hear", given)
-        self._seen = int(reply[0])
-        return reply[1:]
+        """Ends with the first step that found something: were a later one to fail, it would be lost."""
+        more, messages = 1, list[bytes]()
+        while more and not messages:
+            given = {"channel": self._channel, "seen": self._seen, "limit": limit, "stretch": STRETCH}
+            seen, more, *messages = self._space.run("hear", given)
+            self._seen = int(seen)
+        return messages

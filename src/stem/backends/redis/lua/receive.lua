@@ -1,15 +1,17 @@
 -- needs: call
--- Mail.receive: take messages out of a box, oldest first, each to one receiver only; the expired are dropped.
--- INPUT {box, limit}
--- Reply: the messages.
-local key, messages = PREFIX .. 'box:' .. INPUT.box, {}
-while #messages < INPUT.limit do
-  local posted = redis.call('LPOP', key)
+-- Mail.receive, one step: take up to `stretch` messages out of a box, oldest first, each to one receiver only; the expired
+-- are dropped.
+-- INPUT {box, limit, stretch}
+-- Reply: 1 if there may be more to look through; then the messages.
+local key, reply = PREFIX .. 'box:' .. INPUT.box, { 1 }
+for _ = 1, INPUT.stretch do
+  local posted = #reply <= INPUT.limit and redis.call('LPOP', key)
   if not posted then
+    reply[1] = 0
     break
   end
   if tonumber(posted:sub(1, 16)) > NOW then
-    messages[#messages + 1] = posted:sub(17)
+    reply[#reply + 1] = posted:sub(17)
   end
 end
-return messages
+return reply
