@@ -3,7 +3,7 @@
 -- INPUT {queues, limit, lease, expired = the error of an expired task, as JSON}
 -- Reply: 1 if there is more to end or to deliver, the packed tasks, the bodies of those that have theirs aside
 local AT_ONCE = 1000 -- how many expired tasks one call ends
-local PROMOTED = 5000
+local PROMOTED = 5000 -- how many delayed tasks one call makes ready, over all queues
 
 local seen = {} -- queue → how many of its ready tasks have been looked at; all of these leave the queue
 
@@ -45,7 +45,9 @@ local head, lease_end
 -- Only the head of a task changes with its lease; the rest is copied, and goes out, as it is.
 local function lease(id, packed, queue, visible)
   if not head then
-    head, lease_end = packed_head(WIDTH, number('fence'), true), string.format('%d', NOW + INPUT.lease)
+    -- Never below the clock: a server that lost its last second, in a failover say, must not give a fence out twice.
+    numbers.fence = math.max(number('fence'), NOW)
+    head, lease_end = packed_head(WIDTH, numbers.fence, true), string.format('%d', NOW + INPUT.lease)
   end
   packed = head .. packed:sub(HEAD + 1)
   write(id, packed)

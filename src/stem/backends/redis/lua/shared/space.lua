@@ -130,12 +130,13 @@ local function delayed_id(member)
   return member:sub(17)
 end
 
--- Due tasks become ready, at most `limit` a queue, so that a million of them cannot stall the server.
+-- Due tasks become ready, at most `limit` of them, so that a million of them cannot stall the server.
 local function promote(queues, limit)
   for _, queue in ipairs(queues) do
     local from = PREFIX .. 'delayed:' .. queue
-    local members = redis.call('ZRANGEBYSCORE', from, '-inf', NOW, 'LIMIT', 0, limit)
+    local members = limit > 0 and redis.call('ZRANGEBYSCORE', from, '-inf', NOW, 'LIMIT', 0, limit) or {}
     if #members > 0 then
+      limit = limit - #members
       local scores = {}
       for _, member in ipairs(members) do
         scores[#scores + 1] = (9 - tonumber(member:sub(16, 16))) * RANK + tonumber(member:sub(1, 15))
