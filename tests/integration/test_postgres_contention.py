@@ -7,12 +7,13 @@ import psycopg
 import pytest
 
 from stem.backends import connect
+from stem.backends.postgres.statements import ask
 from stem.contracts.store import Store
 from stem.core.config import Settings
 from stem.core.delivery import Delivery, Ending, Report
 from stem.core.envelope import Unique
 from support.asking import LONG, WORKER, claim, claim_one, depth, ids, leases, let_time_pass, record, state
-from support.builders import a_push, dead, done
+from support.builders import a_push, dead, done, requeue
 from support.servers import PostgresServer
 from support.until import until
 
@@ -91,6 +92,60 @@ def test_renewals_reports_and_starts_of_the_same_leases_do_not_lock_each_other_o
     assert _deadlocks(postgres_server) == before
 
 
+def test_a_flood_of_due_tasks_does_not_hide_what_is_due_in_another_queue(
+    crowded: Store, postgres_server: PostgresServer, namespace: str
+) -> None:
+    crowded.broker.push([a_push(queue="flood", delay=0.001) for _ in range(6000)])
+    crowded.broker.push([a_push("urgent", queue="other", delay=0.001, priority=9)])
+    let_time_pass(crowded, 0.01)
+    assert ids(claim(crowded, "flood", "other", limit=1)) == ["urgent"]
+
+
+def test_waiting_goes_by_the_index_also_while_the_statistics_are_old(
+    crowded: Store, postgres_server: PostgresServer
+) -> None:
+    fill = (
+        "INSERT INTO aged.messages (ns, id, seq, due_at, enqueued_at, updated_at, priority, place, queue, name, meta, body)"
+        " SELECT 'n', %(queue)s || x, x, 1, 1, 1, 5, 0, %(queue)s, 'demo', '{}', '{}' FROM generate_series(1, %(count)s) x"
+    )
+    connect(postgres_server.url + "&schema=aged", Settings()).upkeep.close()
+    with psycopg.connect(postgres_server.url, autocommit=True) as admin:
+        admin.execute(fill, {"queue": "then", "count": 20_000})
+        admin.execute("ANALYZE aged.messages")
+        admin.execute("DELETE FROM aged.messages")
+        admin.execute(fill, {"queue": "now", "count": 60_000})
+        question = b"EXPLAIN " + ask("wait", "aged")
+        plan = admin.execute(question, {"ns": "n", "queues": ["then"]}).fetchall()
+    assert not [line for (line,) in plan if "Seq Scan on messages" in line]
+
+
+def test_a_fence_only_grows_also_for_a_claim_that_was_overtaken(
+    crowded: Store, postgres_server: PostgresServer, namespace: str
+) -> None:
+    crowded.broker.push([a_push("x")])
+    with psycopg.connect(postgres_server.url, autocommit=True) as slow:
+        ((drawn,),) = slow.execute("SELECT nextval('stem.fence_seq')").fetchall()
+        quick = claim_one(crowded)
+        crowded.broker.settle([requeue(quick)], worker=WORKER)
+        slow.execute("SELECT stem.lease(%s, '{default}', 1, 60, %s, stem.now_seconds())", [namespace, drawn])
+    assert record(crowded, "x").fence > quick.lease.fence
+
+
+def test_a_lock_being_renewed_as_it_runs_out_has_one_owner(
+    crowded: Store, postgres_server: PostgresServer, namespace: str
+) -> None:
+    crowded.locks.acquire("job", owner="a", ttl_seconds=0.2)
+    with psycopg.connect(postgres_server.url) as slow, ThreadPoolExecutor() as threads:
+        renewal = {"ns": namespace, "name": "job", "owner": "a", "ttl": LONG}
+        assert slow.execute(ask("lock_renew", "stem"), renewal).fetchall()
+        let_time_pass(crowded, 0.2)
+        other = threads.submit(crowded.locks.acquire, "job", owner="b", ttl_seconds=LONG)
+        until(lambda: _is_waiting(postgres_server))
+        slow.commit()
+        assert other.result() is None
+    assert crowded.locks.owner("job") == "a"
+
+
 @pytest.mark.parametrize("end", [done, dead], ids=["done", "dead"])
 def test_a_record_saved_beside_the_push_does_not_keep_the_batch_from_ending(
     crowded: Store, postgres_server: PostgresServer, namespace: str, end: Callable[[Delivery], Ending]
@@ -134,6 +189,11 @@ def _save_beside(server: PostgresServer, namespace: str, id: str) -> None:
             " VALUES (%s, %s, nextval('stem.task_seq'), 0, 1, 1, 0, 5, 'queued', 'default', 'demo.add', '{}')",
             [namespace, id],
         )
+
+
+def _is_waiting(server: PostgresServer) -> bool:
+    with psycopg.connect(server.url, autocommit=True) as admin:
+        return bool(admin.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchone())
 
 
 def _deadlocks(server: PostgresServer) -> int:

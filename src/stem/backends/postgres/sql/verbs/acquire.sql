@@ -8,8 +8,9 @@ DECLARE
     _fence bigint;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('stem.lock/' || _ns || '/' || _name, 0));
+    -- Locked, because its owner may be renewing it: what counts is how that ends, and the time after it.
+    SELECT * INTO held FROM locks l WHERE l.ns = _ns AND l.name = _name FOR UPDATE;
     _now := now_seconds();
-    SELECT * INTO held FROM locks l WHERE l.ns = _ns AND l.name = _name;
     IF held.held_until > _now AND held.owner <> _owner THEN
         RETURN NULL;
     END IF;

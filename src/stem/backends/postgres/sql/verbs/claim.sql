@@ -16,7 +16,7 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT FROM messages m
                WHERE m.ns = _ns AND m.queue = ANY (_queues) AND m.place = 1 AND m.due_at <= _now) THEN
-        PERFORM promote(_ns, _queues, _now);
+        PERFORM promote(_ns, _queues, _limit, _now);
     END IF;
     WHILE _left > 0 LOOP
         RETURN QUERY SELECT l.id, l.fence, l.name, l.queue, l.attempt, l.deaths, l.body
