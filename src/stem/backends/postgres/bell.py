@@ -17,9 +17,10 @@ from psycopg import Error
 from stem.backends.postgres.link import Link
 from stem.core.errors import StemError
 
-NOTIFY = "SELECT pg_notify(%s, %s)"
+NOTIFY = "SELECT pg_notify(%s, told) FROM unnest(%s::text[]) AS told"
 _GAP_SECONDS = 0.004
-_MOST_IDS = 800
+_MOST_IDS = 800  # in one notification
+_MOST_PARTS = 20
 _MOST_BYTES = 7900  # Postgres takes less than 8000
 
 
@@ -59,11 +60,17 @@ def channel_of(schema: str, namespace: str) -> str:
     return "stem_" + hashlib.sha256(f"{schema}/{namespace}".encode()).hexdigest()[:24]
 
 
-def payload(told: News) -> str:
-    encoded = msgspec.json.encode(told) if len(told.ended) <= _MOST_IDS else b""
-    if not encoded or len(encoded) > _MOST_BYTES:
-        encoded = msgspec.json.encode(News(lost=True))
-    return encoded.decode()
+def payloads(told: News) -> list[str]:
+    """The news in as few notifications as they fit in; if they are too many, one that says so."""
+    if len(told.ended) <= _MOST_IDS and len(whole := msgspec.json.encode(told)) <= _MOST_BYTES:
+        return [whole.decode()]
+    ended = list(told.ended)
+    parts = [News(told.queues, told.boxes, set(), told.logged, told.any_queue, told.lost)]
+    parts += [News(ended=set(ended[first : first + _MOST_IDS])) for first in range(0, len(ended), _MOST_IDS)]
+    encoded = [msgspec.json.encode(part) for part in parts]
+    if len(encoded) > _MOST_PARTS or len(encoded[0]) > _MOST_BYTES:
+        encoded = [msgspec.json.encode(News(lost=True))]
+    return [each.decode() for each in encoded]
 
 
 class Bell:
@@ -85,7 +92,7 @@ class Bell:
                 self._untold.add(fresh)
             wait = self._rung_at + _GAP_SECONDS - monotonic()
             if wait > 0:
-                if self._ringer is None or not self._ringer.is_alive():
+                if self._ringer is None or not self._ringer.is_alive():  # in a forked child its thread is gone
                     self._ringer = threading.Timer(wait, self.flush)
                     self._ringer.daemon = True
                     self._ringer.start()
@@ -95,11 +102,12 @@ class Bell:
     def flush(self) -> None:
         with self._lock:
             told, self._untold = self._untold, None
+            self._ringer = None  # what is rung while this is being sent needs another
             self._rung_at = monotonic()
         if told is None or self._link.is_closed:
             return
         try:
-            self._link.rows(NOTIFY, (self.channel, payload(told)), timeout_seconds=1.0)
+            self._link.rows(NOTIFY, (self.channel, payloads(told)), timeout_seconds=1.0)
         except (StemError, Error):
             return  # the change itself is committed; those who wait find it by their slow poll
 

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
-from stem.backends.postgres.bell import NOTIFY, News, news, payload
-from stem.backends.postgres.columns import column, numbers, utf8
+from stem.backends.postgres.bell import NOTIFY, News, news, payloads
+from stem.backends.postgres.columns import column, json_text, numbers
 from stem.backends.postgres.housekeeping import Housekeeper
 from stem.backends.postgres.joining import joined
 from stem.backends.postgres.link import Timed
@@ -37,7 +35,7 @@ class PostgresBroker(Broker):
         if connection is not None:
             with joined(connection, space.link.address) as run:
                 receipts = push(run, space.schema, space.namespace, pushes)
-                run(NOTIFY, (space.bell.channel, payload(fresh)))  # heard when the caller commits
+                run(NOTIFY, (space.bell.channel, payloads(fresh)))  # heard when the caller commits
             return receipts
         receipts = push(space.link.rows, space.schema, space.namespace, pushes)
         if any(receipt.created for receipt in receipts):
@@ -85,7 +83,7 @@ class PostgresBroker(Broker):
             return []
         places: dict[Lease, int] = {}
         latest: dict[Lease, str | None] = {}
-        progress = [None if r.progress is None else utf8(msgspec.json.encode(r.progress)) for r in reports]
+        progress = [None if r.progress is None else json_text(r.progress) for r in reports]
         for report, encoded in zip(reports, progress, strict=True):
             places.setdefault(report.lease, len(places) + 1)
             latest[report.lease] = encoded or latest.get(report.lease)

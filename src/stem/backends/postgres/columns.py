@@ -5,13 +5,15 @@ One text parameter a column is the cheapest way to carry a batch: no per-cell wo
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
+from stem.backends.postgres.refusals import unstorable
 from stem.core.errors import InvalidTask
 
 MARK = "\x01"
-_encode = msgspec.json.encode
+_encode = msgspec.json.Encoder().encode
 
 
 def column(cells: Sequence[str | None]) -> str:
@@ -32,7 +34,15 @@ def numbers(values: Iterable[float | None]) -> str:
 
 def texts(cells: Sequence[str | None]) -> str:
     """A column of free text, each cell a JSON string, so that it may hold any character but NUL, which is dropped."""
-    return column([None if cell is None else _encode(cell.replace("\x00", "")).decode() for cell in cells])
+    return column([None if cell is None else json_text(cell.replace("\x00", "")) for cell in cells])
+
+
+def json_text(value: Any) -> str:
+    """Raises UsageError for a text that is not Unicode."""
+    try:
+        return utf8(_encode(value))
+    except UnicodeEncodeError as error:
+        raise unstorable(error) from error
 
 
 def seconds(moment: datetime | None) -> float | None:

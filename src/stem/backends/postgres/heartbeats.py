@@ -2,7 +2,7 @@
 
 import msgspec
 
-from stem.backends.postgres.columns import utf8
+from stem.backends.postgres.columns import json_text
 from stem.backends.postgres.space import Space
 from stem.contracts.heartbeats import Heartbeats
 from stem.core.heartbeat import Heartbeat, Pulse
@@ -15,7 +15,7 @@ class PostgresHeartbeats(Heartbeats):
         self._space = space
 
     def beat(self, heartbeat: Heartbeat, *, ttl_seconds: float) -> None:
-        body = utf8(msgspec.json.encode(heartbeat))
+        body = json_text(heartbeat)
         self._space.ask("beat", worker=heartbeat.worker_id, ttl=ttl_seconds, body=body)
 
     def all(self) -> list[Pulse]:

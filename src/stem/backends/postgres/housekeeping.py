@@ -90,9 +90,9 @@ class Housekeeper:
         """Each kind is committed by itself: what went stays gone if the next takes too long."""
         kept = self._retention
         return (
-            self._call("prune_ended", _PRUNE_STEP)[0][0]
-            + self._call("prune_records", kept.results_seconds, _PRUNE_STEP)[0][0]
-            + self._call("prune_events", kept.events_seconds, *cutoff, _PRUNE_STEP)[0][0]
+            int(self._call("prune_ended", _PRUNE_STEP)[0][0])
+            + int(self._call("prune_records", kept.results_seconds, _PRUNE_STEP)[0][0])
+            + int(self._call("prune_events", kept.events_seconds, *cutoff, _PRUNE_STEP)[0][0])
         )
 
     def _events_cutoff(self) -> Row:

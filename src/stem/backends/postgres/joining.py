@@ -10,7 +10,7 @@ from psycopg.rows import tuple_row
 
 from stem.backends.postgres.address import Address
 from stem.backends.postgres.pushing import Run
-from stem.backends.postgres.refusals import translated
+from stem.backends.postgres.refusals import translated, unstorable
 from stem.core.errors import UsageError
 
 _IN_TRANSACTION = 2  # as libpq counts: idle, active, in transaction, in error
@@ -45,6 +45,8 @@ def joined(connection: object, address: Address) -> Iterator[Run]:
                 f"The database of connection= has no Stem schema {address.schema!r}; pass a connection to the store's own "
                 "database, or connect Stem to that one."
             ) from error
+        if isinstance(error, UnicodeEncodeError):
+            raise unstorable(error) from error
         if isinstance(error, psycopg.Error):
             raise translated(error, "connection=", 0.0) from error
         raise

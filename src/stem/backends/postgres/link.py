@@ -15,7 +15,7 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from stem.backends.postgres.address import Address
-from stem.backends.postgres.refusals import DeadlinePassed, translated
+from stem.backends.postgres.refusals import DeadlinePassed, translated, unstorable
 from stem.core.errors import StemError, StoreUnavailable
 
 T = TypeVar("T")
@@ -85,6 +85,8 @@ class Link:
                 time.sleep(random.uniform(0, _APART_SECONDS))  # noqa: S311 - nothing secret
             except psycopg.Error as error:
                 raise self.translated(error) from error
+            except UnicodeEncodeError as error:
+                raise unstorable(error) from error
         raise AssertionError("unreachable")
 
     @contextmanager

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
-from stem.backends.postgres.columns import column, numbers, seconds, texts, utf8
+from stem.backends.postgres.columns import column, json_text, numbers, seconds, texts, utf8
+from stem.backends.postgres.refusals import unstorable
 from stem.backends.postgres.statements import call
 from stem.core import envelope as envelopes
-from stem.core.envelope import Push, Receipt
+from stem.core.envelope import Envelope, Push, Receipt
 
 Run = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
@@ -48,9 +47,16 @@ def _columns(pushes: Sequence[Push]) -> list[str]:
         numbers([each.expires_seconds for each in pushes]),
         numbers([seconds(e.expires_at) for e in sent]),
         numbers([e.visibility_timeout for e in sent]),
-        column([utf8(msgspec.json.encode(e.meta)) if e.meta else None for e in sent]),
-        column([utf8(envelopes.encode(e)) for e in sent]),
+        column([json_text(e.meta) if e.meta else None for e in sent]),
+        column([_body(e) for e in sent]),
     ]
+
+
+def _body(sent: Envelope) -> str:
+    try:
+        return utf8(envelopes.encode(sent))
+    except UnicodeEncodeError as error:
+        raise unstorable(error) from error
 
 
 def _unique_columns(pushes: Sequence[Push]) -> list[str]:

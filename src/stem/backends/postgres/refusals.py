@@ -58,5 +58,12 @@ def translated(error: psycopg.Error, name: str, timeout_seconds: float) -> StemE
     )
 
 
+def unstorable(error: UnicodeEncodeError) -> UsageError:
+    character = error.object[error.start]
+    return UsageError(
+        f"A text holds {character!r}, half of a character, which cannot be stored; remove it or decode with errors='replace'."
+    )
+
+
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0].rstrip(".")

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from stem.backends.postgres.bell import News, mark, news
-from stem.backends.postgres.columns import column, numbers, seconds, texts, utf8
+from stem.backends.postgres.columns import column, json_text, numbers, seconds, texts, utf8
 from stem.backends.postgres.records import task_record
 from stem.backends.postgres.space import Space
 from stem.contracts.results import Results
@@ -82,6 +80,6 @@ def _columns(batch: list[TaskRecord]) -> list[str]:
         column([r.name for r in batch]),
         texts([r.worker for r in batch]),
         column([None if r.payload is None else utf8(r.payload) for r in batch]),
-        column([None if r.error is None else utf8(msgspec.json.encode(r.error)) for r in batch]),
-        column([utf8(msgspec.json.encode(r.meta)) for r in batch]),
+        column([None if r.error is None else json_text(r.error) for r in batch]),
+        column([json_text(r.meta) for r in batch]),
     ]

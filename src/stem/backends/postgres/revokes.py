@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from stem.backends.postgres.columns import column, numbers, utf8
+from stem.backends.postgres.columns import column, json_text, numbers
 from stem.backends.postgres.link import Row
 from stem.backends.postgres.space import Space
 from stem.contracts.revokes import Revokes
@@ -30,7 +30,7 @@ class PostgresRevokes(Revokes):
             column([request.task_id for request in kept]),
             numbers(places),
             numbers([request.expires_seconds for request in kept]),
-            column([utf8(msgspec.json.encode(request)) for request in kept]),
+            column([json_text(request) for request in kept]),
         )
         return [
             _record(

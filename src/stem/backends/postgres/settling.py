@@ -3,15 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from stem.backends.postgres.columns import column, numbers, texts, utf8
+from stem.backends.postgres.columns import column, json_text, numbers, texts, utf8
 from stem.core.delivery import Ending
 from stem.core.event import event_data
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
 from stem.core.record import TaskError
-
-_json = msgspec.json.Encoder()
 
 
 def done_columns(endings: Sequence[Ending]) -> list[str]:
@@ -33,8 +29,8 @@ def mixed_columns(endings: Sequence[Ending]) -> list[str]:
         numbers([each.delay_seconds if isinstance(each, Retry | Requeue) else None for each in batch]),
         column([_error(each) for each in batch]),
         texts([each.reason if isinstance(each, Dead) else None for each in batch]),
-        column([_encoded(each.meta) if isinstance(each, Dead) else None for each in batch]),
-        column([_encoded(event_data(each)) for each in batch]),
+        column([json_text(each.meta) if isinstance(each, Dead) else None for each in batch]),
+        column([json_text(event_data(each)) for each in batch]),
     ]
 
 
@@ -61,9 +57,9 @@ def _kind(settlement: Settlement) -> str:
 def _error(settlement: Settlement) -> str | None:
     match settlement:
         case Retry(error=error) | Dead(error=error):
-            return _encoded(error)
+            return json_text(error)
         case Cancelled(reason):
-            return _encoded(TaskError("Cancelled", reason))
+            return json_text(TaskError("Cancelled", reason))
         case _:
             return None
 
@@ -72,12 +68,8 @@ def _meta(meta: dict[str, Any]) -> str | None:
     """Without progress, which has a column of its own."""
     if "progress" in meta:
         meta = {key: value for key, value in meta.items() if key != "progress"}
-    return _encoded(meta) if meta else None
+    return json_text(meta) if meta else None
 
 
 def _progress(meta: dict[str, Any]) -> str | None:
-    return _encoded(meta["progress"]) if "progress" in meta else None
-
-
-def _encoded(value: Any) -> str:
-    return utf8(_json.encode(value))
+    return json_text(meta["progress"]) if "progress" in meta else None
