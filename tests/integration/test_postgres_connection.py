@@ -10,17 +10,21 @@ from multiprocessing import get_context
 from pathlib import PurePath
 from typing import Any
 from unittest.mock import PropertyMock, patch
+from urllib.parse import quote
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from stem.backends import connect
 from stem.backends.postgres.address import address
 from stem.backends.postgres.schema import VERSION
 from stem.core.config import Settings, Tls
-from stem.core.errors import ConfigError, StoreRefused, StoreUnavailable
+from stem.core.delivery import Lease
+from stem.core.errors import ConfigError, StoreRefused, StoreUnavailable, UsageError
+from stem.core.record import TaskError
 from support.asking import claim_one, depth, record
-from support.builders import a_push, done
+from support.builders import a_push, dead, done
 from support.servers import PostgresServer, free_port
 from support.until import until
 
@@ -168,6 +172,35 @@ def test_a_schema_that_is_no_plain_name_is_a_configuration_error(schema: str) ->
 def test_an_unknown_parameter_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError, match="use postgresql://"):
         connect("postgresql://127.0.0.1/x?color=red", QUICK)
+
+
+@pytest.mark.parametrize("value", ["a b", "a+b", "a&b=c", "50%", "-c x=1"])
+def test_parameters_mean_what_libpq_would_read(value: str) -> None:
+    given = address(f"postgresql://host/db?application_name={quote(value)}", QUICK)
+    assert conninfo_to_dict(given.conninfo)["application_name"] == value
+    assert quote(value) in given.name
+
+
+def test_a_url_that_is_none_is_a_configuration_error_without_its_password() -> None:
+    with pytest.raises(ConfigError, match="use postgresql://") as refusal:
+        address("postgresql://someone:secret@[::1/db", QUICK)
+    assert "secret" not in str(refusal.value)
+
+
+def test_half_a_character_is_refused_wherever_it_stands(locked_server: PostgresServer) -> None:
+    store = connect(locked_server.tcp_url("owner", "correct-horse", "ours"), QUICK)
+    half = "\udcff"
+    for call in (
+        lambda: store.results.get([half]),
+        lambda: store.broker.claim([half], limit=1, lease_seconds=1),
+        lambda: store.broker.push([a_push("half", headers={"a": half})]),
+        lambda: store.broker.push([a_push("half", unique=half)]),
+        lambda: store.broker.settle([dead(Lease("half", 1), error=TaskError("E", half))], worker="w"),
+        lambda: store.locks.acquire(half, owner="a", ttl_seconds=1),
+    ):
+        with pytest.raises(UsageError, match="half of a character"):
+            call()
+    store.upkeep.close()
 
 
 def test_tls_settings_reach_the_driver_and_the_url_has_the_last_word() -> None:

@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -24,8 +24,7 @@ class Address:
 
 
 def address(url: str, settings: Settings) -> Address:
-    parts = urlsplit(url)
-    asked = parse_qsl(parts.query, keep_blank_values=True)
+    asked = _asked(url)
     schema = dict(asked).get("schema", "stem")
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         raise ConfigError(f"Schema {schema!r} in the Postgres URL is not a plain name; use letters, digits and '_'.")
@@ -63,17 +62,28 @@ def _tls(settings: Settings) -> dict[str, str]:
         chosen["sslcert"] = str(tls.cert_file)
     if tls.key_file is not None:
         chosen["sslkey"] = str(tls.key_file)
-    if tls.ca_file is not None:
-        chosen |= {"sslrootcert": str(tls.ca_file), "sslmode": "verify-full" if tls.verify else "require"}
-        if not tls.verify:
-            del chosen["sslrootcert"]  # libpq would verify the chain against it all the same
-    elif not tls.verify:
-        chosen["sslmode"] = "require"
+    if not tls.verify:
+        chosen["sslmode"] = "require"  # without sslrootcert, against which libpq would verify the chain all the same
+    elif tls.ca_file is not None:
+        chosen |= {"sslrootcert": str(tls.ca_file), "sslmode": "verify-full"}
     return chosen
 
 
+def _asked(url: str) -> list[tuple[str, str]]:
+    """The parameters, read as libpq reads them: a plus is a plus."""
+    try:
+        query = urlsplit(url).query
+    except ValueError as error:
+        raise ConfigError(
+            f"{masked(url)!r} is not a Postgres URL ({error}); use postgresql://user:password@host/database."
+        ) from error
+    pairs = (each.partition("=") for each in query.split("&") if each)
+    return [(unquote(key), unquote(value)) for key, _, value in pairs]
+
+
 def _with_query(url: str, query: list[tuple[str, str]]) -> str:
-    return urlunsplit(urlsplit(url)._replace(query=urlencode(query, safe="/*:@,")))
+    pairs = [f"{quote(key)}={quote(value, safe='/*:@,')}" for key, value in query]
+    return urlunsplit(urlsplit(url)._replace(query="&".join(pairs)))
 
 
 def _first_line(error: Exception) -> str:
