@@ -1,14 +1,18 @@
 """A busy Postgres store keeps itself small: it prunes and vacuums by the by, and says what endangers it."""
 
 from collections.abc import Iterator
+from enum import IntEnum
 
 import psycopg
 import pytest
 
 from stem.backends import connect
-from stem.backends.postgres import housekeeping
+from stem.backends.postgres import housekeeping, upkeep
 from stem.contracts.store import Store
 from stem.core.config import Retention, Settings
+from stem.core.delivery import DeadFilter
+from stem.core.errors import UsageError
+from stem.core.record import TaskFilter
 from support.asking import WORKER, claim
 from support.builders import a_push, done
 from support.servers import PostgresServer
@@ -82,6 +86,37 @@ def test_the_server_is_named_and_what_endangers_it_is_said(
     risky = connect(url, Settings(namespace=namespace))
     assert "synchronous_commit is off" in risky.upkeep.diagnose().warnings[0]
     risky.upkeep.close()
+
+
+def test_a_transaction_left_open_is_said(
+    forgetful: Store, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_LONG_SECONDS", 0.0)
+    with psycopg.connect(postgres_server.url) as reader, psycopg.connect(postgres_server.url) as writer:
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader.execute("SELECT 1")
+        until(lambda: "has been reading for" in forgetful.upkeep.diagnose().warnings[0])
+        writer.execute("SELECT pg_current_xact_id()")
+        assert "event readers may lag" in forgetful.upkeep.diagnose().warnings[0]
+
+
+@pytest.mark.parametrize("cursor", ["abc", "-1", "9" * 30, ""])
+def test_a_cursor_that_no_page_gave_is_refused(forgetful: Store, cursor: str) -> None:
+    with pytest.raises(UsageError, match="is not a cursor"):
+        forgetful.results.page(TaskFilter(), limit=1, cursor=cursor)
+    with pytest.raises(UsageError, match="is not a cursor"):
+        forgetful.deadletters.page(DeadFilter(), limit=1, cursor=cursor)
+
+
+def test_limits_and_numbers_of_any_size_and_kind_are_taken(forgetful: Store) -> None:
+    class Urgency(IntEnum):
+        HIGH = 9
+
+    forgetful.broker.push([a_push("a", priority=Urgency.HIGH)])
+    (delivery,) = claim(forgetful, limit=10**10)
+    assert forgetful.broker.settle([done(delivery)], worker=WORKER) == []
+    assert forgetful.broker.reclaim(limit=10**10).returned == []
+    assert len(forgetful.results.page(TaskFilter(), limit=10**10).items) == 1
 
 
 def _vacuums(admin: "psycopg.Connection[tuple[int]]") -> int:

@@ -46,9 +46,14 @@ class News(msgspec.Struct, omit_defaults=True):
 
 
 def news(
-    queues: Iterable[str] = (), boxes: Iterable[str] = (), ended: Iterable[str] = (), *, logged: bool = True
+    queues: Iterable[str] = (),
+    boxes: Iterable[str] = (),
+    ended: Iterable[str] = (),
+    *,
+    logged: bool = True,
+    any_queue: bool = False,
 ) -> News:
-    return News(set(queues), set(boxes), {mark(task_id) for task_id in ended}, logged)
+    return News(set(queues), set(boxes), {mark(task_id) for task_id in ended}, logged, any_queue)
 
 
 def mark(task_id: str) -> int:

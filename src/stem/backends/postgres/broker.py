@@ -18,6 +18,7 @@ from stem.core.outcome import Done, Requeue, Retry
 from stem.core.record import moment
 from stem.core.settle import MAX_DEATHS
 
+_MOST = 2**31 - 1  # as large as the server's integers
 _PURGE_STEP = 1000
 _FLOOD = 5000  # expired tasks after which a claim stops to commit; claim.sql says the same
 
@@ -47,7 +48,7 @@ class PostgresBroker(Broker):
         if not names or limit <= 0:
             return []
         while True:
-            deliveries, expired = self._claim(names, limit, lease_seconds)
+            deliveries, expired = self._claim(names, min(limit, _MOST), lease_seconds)
             if expired:
                 self._space.tell(news(ended=expired))
                 self._housekeeper.note(len(expired))
@@ -125,7 +126,7 @@ class PostgresBroker(Broker):
         return [ending.lease for ending in endings if id(ending) not in kept]
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
-        rows = self._space.call("reclaim", limit, max_deaths)
+        rows = self._space.call("reclaim", min(limit, _MOST), min(max_deaths, _MOST))
         if rows:
             self._space.tell(
                 news({queue for _, queue, dead in rows if not dead}, ended=[id for id, _, dead in rows if dead])
@@ -147,10 +148,15 @@ class PostgresBroker(Broker):
 
     def purge(self, queue: str) -> int:
         up_to = self._space.ask("last_seq")[0][0]  # what is pushed from here on stays
-        purged = 0
-        while ids := self._space.call("purge", queue, up_to, _PURGE_STEP)[0][0]:
-            self._space.tell(news(ended=ids))
-            purged += len(ids)
+        purged = looks_in_vain = 0
+        while (
+            looks_in_vain < 2
+        ):  # the first may miss what becomes ready between its look at the ready and at the delayed
+            ids = self._space.call("purge", queue, up_to, _PURGE_STEP)[0][0]
+            if ids:
+                self._space.tell(news(ended=ids))
+                purged += len(ids)
+            looks_in_vain = 0 if ids else looks_in_vain + 1
         return purged
 
     def _claim(self, queues: list[str], limit: int, lease_seconds: float) -> tuple[list[Delivery], list[str]]:
@@ -182,13 +188,9 @@ class PostgresBroker(Broker):
     def _tell(self, accepted: list[Ending]) -> None:
         if not accepted:
             return
-        again = [e for e in accepted if isinstance(e.settlement, Retry | Requeue)]
         queues = {push.envelope.queue for ending in accepted for push in ending.follow_ups}
         ended = [e.lease.id for e in accepted if not isinstance(e.settlement, Retry | Requeue)]
-        fresh = news(queues, ended=ended)
-        if again:
-            fresh.any_queue = True
-        self._space.tell(fresh)
+        self._space.tell(news(queues, ended=ended, any_queue=len(ended) < len(accepted)))
 
 
 def _columns(leases: list[Lease]) -> tuple[str, str]:

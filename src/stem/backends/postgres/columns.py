@@ -28,7 +28,7 @@ def column(cells: Sequence[str | None]) -> str:
 
 def numbers(values: Iterable[float | None]) -> str:
     """A column of numbers; empty when all are null."""
-    cells = ["" if value is None else repr(value) for value in values]
+    cells = ["" if value is None else str(value) for value in values]
     return MARK.join(cells) if any(cells) else ""
 
 

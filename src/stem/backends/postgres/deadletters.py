@@ -4,13 +4,12 @@ from typing import Any
 
 from stem.backends.postgres.bell import news
 from stem.backends.postgres.columns import seconds
+from stem.backends.postgres.paging import TOP, below
 from stem.backends.postgres.records import dead_letter
 from stem.backends.postgres.space import Space
 from stem.contracts.deadletters import DeadLetters
 from stem.core.delivery import DeadFilter, DeadLetter
 from stem.core.record import Page
-
-_TOP = 2**63 - 1
 
 
 class PostgresDeadLetters(DeadLetters):
@@ -18,12 +17,11 @@ class PostgresDeadLetters(DeadLetters):
         self._space = space
 
     def get(self, task_id: str) -> DeadLetter | None:
-        rows = self._space.ask("dead_page", **_where(DeadFilter(ids=(task_id,))), below=_TOP, limit=1)
+        rows = self._space.ask("dead_page", **_where(DeadFilter(ids=(task_id,))), below=TOP, limit=1)
         return dead_letter(rows[0]) if rows else None
 
     def page(self, where: DeadFilter, *, limit: int, cursor: str | None = None) -> Page[DeadLetter]:
-        below = _TOP if cursor is None else int(cursor)
-        rows = self._space.ask("dead_page", **_where(where), below=below, limit=limit + 1)
+        rows = self._space.ask("dead_page", **_where(where), below=below(cursor), limit=limit + 1)
         more = len(rows) > limit
         return Page([dead_letter(row) for row in rows[:limit]], str(rows[limit - 1][-1]) if more else None)
 

@@ -21,6 +21,9 @@ _PRUNE_STEP = 5000  # entries of a kind in one transaction
 _VACUUM_EVERY_ENDINGS = 20_000
 _VACUUM_EVERY_SECONDS = 2.0
 _VACUUM_SECONDS = 600.0
+_VACUUM_PAUSE = (
+    10  # times its own length: one that an open old snapshot keeps from clearing must not go on all the time
+)
 
 
 class Housekeeper:
@@ -30,6 +33,7 @@ class Housekeeper:
         self._retention = retention
         self._endings = 0
         self._vacuumed_at = self._pruned_at = monotonic()
+        self._vacuum_seconds = 0.0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._vacuuming: Timed | None = None
@@ -39,7 +43,8 @@ class Housekeeper:
         """So many tasks have just ended; see whether something is to be done."""
         self._endings += endings
         now = monotonic()
-        is_full = self._endings >= _VACUUM_EVERY_ENDINGS and now - self._vacuumed_at >= _VACUUM_EVERY_SECONDS
+        rest = max(_VACUUM_EVERY_SECONDS, _VACUUM_PAUSE * self._vacuum_seconds)
+        is_full = self._endings >= _VACUUM_EVERY_ENDINGS and now - self._vacuumed_at >= rest
         is_old = now - self._pruned_at >= _PRUNE_EVERY_SECONDS
         if not (is_full or is_old) or not self._lock.acquire(blocking=False):
             return
@@ -108,12 +113,14 @@ class Housekeeper:
         messages = sql.Identifier(self._link.address.schema, "messages")
         options = sql.SQL("SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF")
         conn = self._link.dedicated()
-        conn.deadline = monotonic() + _VACUUM_SECONDS
+        begun = monotonic()
+        conn.deadline = begun + _VACUUM_SECONDS
         try:
             self._vacuuming = conn
             conn.execute(sql.SQL("VACUUM ({}) {}").format(options, messages))
         finally:
             self._vacuuming = None
+            self._vacuum_seconds = monotonic() - begun
             conn.close()
 
     def _is_my_turn(self) -> bool:

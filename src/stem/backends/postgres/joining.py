@@ -21,7 +21,9 @@ _MISSING = {"3F000", "42883", "42P01"}
 def joined(connection: object, address: Address) -> Iterator[Run]:
     """A way to execute statements in that transaction: never committed here, gone if the caller rolls back.
 
-    Takes a psycopg or psycopg2 connection, a SQLAlchemy Connection or Session, or Django's connection.
+    Takes a psycopg or psycopg2 connection, a SQLAlchemy Connection or Session, or Django's connection. It must be to the
+    store's own database: another one with a Stem schema of that name would keep the tasks for its own workers. Those who
+    wait are told by NOTIFY, so the transaction cannot be prepared for a two-phase commit.
     """
     driver = _driver_connection(connection)
     if isinstance(driver, psycopg.Connection):

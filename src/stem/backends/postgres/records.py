@@ -4,12 +4,12 @@ from typing import Any
 
 import msgspec
 
+from stem.backends.postgres.link import Row
 from stem.core.delivery import DeadLetter
 from stem.core.event import Event
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskError, TaskRecord, moment, moment_or_none
 
-Row = tuple[Any, ...]
 _error = msgspec.json.Decoder(TaskError)
 
 

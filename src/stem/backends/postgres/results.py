@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from stem.backends.postgres.bell import News, mark, news
 from stem.backends.postgres.columns import column, json_text, numbers, seconds, texts, utf8
+from stem.backends.postgres.paging import below
 from stem.backends.postgres.records import task_record
 from stem.backends.postgres.space import Space
 from stem.contracts.results import Results
 from stem.core.record import Page, TaskFilter, TaskRecord
-
-_TOP = 2**63 - 1
 
 
 class PostgresResults(Results):
@@ -37,7 +36,7 @@ class PostgresResults(Results):
     def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
         rows = self._space.ask(
             "records_page",
-            below=_TOP if cursor is None else int(cursor),
+            below=below(cursor),
             state=where.state,
             queue=where.queue,
             name=where.name,

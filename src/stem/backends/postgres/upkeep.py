@@ -8,6 +8,8 @@ from stem.backends.postgres.housekeeping import Housekeeper
 from stem.backends.postgres.space import Space
 from stem.contracts.store import Diagnosis, Upkeep
 
+_LONG_SECONDS = 60.0  # for a transaction to be open
+
 
 class PostgresUpkeep(Upkeep):
     def __init__(self, space: Space, housekeeper: Housekeeper) -> None:
@@ -21,7 +23,7 @@ class PostgresUpkeep(Upkeep):
         begun = monotonic()
         self.now()
         latency = monotonic() - begun
-        version, fsync, synchronous, autovacuum, lag, strays = self._space.ask("diagnose")[0]
+        version, fsync, synchronous, autovacuum, lag, snapshot, strays = self._space.ask("diagnose")[0]
         warnings = []
         if fsync != "on":
             warnings.append("fsync is off, so a crash of the server can lose tasks; set fsync = on.")
@@ -31,9 +33,15 @@ class PostgresUpkeep(Upkeep):
             )
         if autovacuum != "on":
             warnings.append("autovacuum is off, so tables will bloat and slow down; set autovacuum = on.")
-        if lag is not None and lag > 60:
+        if lag is not None and lag > _LONG_SECONDS:
             warnings.append(
-                f"A transaction has been open for {lag:.0f} s, so event readers may lag behind it; end it (see pg_stat_activity)."
+                f"A transaction has been open for {lag:.0f} s, so event readers may lag behind it; end it (see pg_stat_activity "
+                "and pg_prepared_xacts)."
+            )
+        elif snapshot is not None and snapshot > _LONG_SECONDS:
+            warnings.append(
+                f"A transaction has been reading for {snapshot:.0f} s, so nothing that ended since can be vacuumed and claims "
+                "slow down; end it (see pg_stat_activity)."
             )
         if strays:
             warnings.append(

@@ -1,2 +1,2 @@
--- Mail.subscribe: the last number on the channel, where a new subscription begins. Waits for a publication under way.
+-- Mail.subscribe: the last number on the channel, where a new subscription begins.
 SELECT coalesce(max(number), 0) FROM {s}.mail WHERE ns = %(ns)s AND is_channel AND name = %(name)s
