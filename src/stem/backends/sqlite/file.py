@@ -5,10 +5,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
 from stem.backends.sqlite.address import Address
+from stem.backends.sqlite.pool import Identity, Pool, identify
 from stem.backends.sqlite.refusals import is_busy, translated
 from stem.core.errors import StoreRefused, StoreUnavailable
 
@@ -19,130 +21,134 @@ _CHECKPOINT_PAGES = 4000
 
 
 class File:
-    """Connections are lent to one thread at a time. Safe to share between threads; a forked child gets its own."""
+    """Safe to share between threads, and with a forked child, which opens connections of its own."""
 
     def __init__(self, address: Address, timeout_seconds: float) -> None:
         self.path = address.path
-        self.is_closed = False
-        self._synchronous = address.synchronous
+        self._log = Path(f"{address.path}-wal")
         self._timeout_seconds = timeout_seconds
-        self._identity: tuple[int, int] | None = None
+        self._identity: Identity | None = None
+        self._pool = Pool(self.path, partial(_opened, address, timeout_seconds), timeout_seconds)
         self._begin_anew()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._pool.is_closed
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """One snapshot; never blocked by a writer."""
-        with translated(self.path), self._lent() as connection:
+        with translated(self.path):
+            connection = self._begun(self._open_snapshot)
             try:
-                self._until_free(self._deadline(), lambda: self._open_snapshot(connection))
                 yield connection
             finally:
-                connection.rollback()
+                self._end(connection)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, all or nothing. Threads of this process queue up here, so that SQLite need not make them."""
-        end = self._deadline()
-        with translated(self.path), self._lent() as connection, self._turn():
+        # The turn comes first: who waits for it holds no connection, and so holds up no fork.
+        with translated(self.path), self._turn():
+            connection = self._begun(_begin_immediate)
             try:
-                self._until_free(end, lambda: connection.execute("BEGIN IMMEDIATE"))
                 yield connection
-                self._until_free(self._deadline(), lambda: connection.execute("COMMIT"))
-            except BaseException:
-                connection.rollback()
-                raise
+                self._commit(connection)
+            finally:
+                self._end(connection)
 
     @contextmanager
     def bare(self) -> Iterator[sqlite3.Connection]:
         """A connection outside any transaction."""
-        with translated(self.path), self._lent() as connection:
-            yield connection
+        with translated(self.path):
+            connection = self._taken()
+            try:
+                yield connection
+            finally:
+                self._pool.give_back(connection)
+
+    def traces(self) -> tuple[float, tuple[object, ...]]:
+        """When the file or its log was last written to, and what tells one such moment from another. Opens nothing."""
+        found = [_trace(self.path), _trace(self._log)]
+        return max(at for at, _ in found), tuple(found)
 
     def pin(self) -> None:
         """From now on the file at this path must stay the one it is."""
-        self._identity = _identity(self.path)
+        self._identity = identify(self.path)
 
     def close(self) -> None:
         """Those lent out are closed when they come back."""
-        self.is_closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._pool.close()
 
     def _begin_anew(self) -> None:
         self._pid = os.getpid()
-        self._idle: list[sqlite3.Connection] = []
         self._writer = Lock()
 
-    @contextmanager
-    def _lent(self) -> Iterator[sqlite3.Connection]:
-        if self._pid != os.getpid():
-            self._inherited = self._idle  # never closed here: they are the parent's
-            self._begin_anew()
-        if self.is_closed:
-            raise StoreUnavailable(f"The store at {self.path} has been closed; connect to it again.")
-        if self._identity is not None and _identity(self.path) != self._identity:
+    def _taken(self) -> sqlite3.Connection:
+        if not self.is_closed and self._identity is not None and identify(self.path) != self._identity:
             # SQLite would go on writing to the old file, and nobody would ever read it.
             raise StoreRefused(f"{self.path} was moved or deleted while it was open; put it back, or connect again.")
+        return self._pool.take()
+
+    def _begun(self, begin: Callable[[sqlite3.Connection], object]) -> sqlite3.Connection:
+        """A connection in a transaction. While others keep the file locked, a fork can have the connection back."""
+        end = self._deadline()
+        while True:
+            connection = self._taken()
+            try:
+                if self._until_free(end, lambda: begin(connection), until=lambda: self._pool.is_wanted_back):  # noqa: B023
+                    return connection
+            except BaseException:
+                self._end(connection)
+                raise
+            self._end(connection)
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        if not self._pool.owns(connection):
+            raise StoreRefused(
+                f"{self.path} was being written when this process was forked; the parent goes on with it."
+            )
+        self._until_free(self._deadline(), lambda: connection.execute("COMMIT"))
+
+    def _end(self, connection: sqlite3.Connection) -> None:
+        """Back to the others, rolled back if anything is left to."""
         try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._opened()
-        try:
-            yield connection
+            if self._pool.owns(connection):
+                connection.rollback()
         finally:
-            self._idle.append(connection)
-            if self.is_closed:
-                self.close()
+            self._pool.give_back(connection)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        if not self._writer.acquire(timeout=self._timeout_seconds):
+        if self._pid != os.getpid():
+            self._begin_anew()  # a thread of the parent may hold the turn, and it is not here to give it up
+        writer = self._writer
+        if not writer.acquire(timeout=self._timeout_seconds):
             raise StoreUnavailable(f"{self.path} stayed busy with other threads past the deadline; write less at once.")
         try:
             yield
         finally:
-            self._writer.release()
+            writer.release()
 
     def _deadline(self) -> float:
         return time.monotonic() + self._timeout_seconds
 
-    def _until_free(self, end: float, attempt: Callable[[], object]) -> None:
+    def _until_free(self, end: float, attempt: Callable[[], object], until: Callable[[], bool] = lambda: False) -> bool:
+        """True once done; False if asked to let go."""
         while True:
             try:
                 attempt()
-                return
+                return True
             except sqlite3.OperationalError as error:
                 if not is_busy(error) or time.monotonic() >= end:
                     raise
+            if until():
+                return False
 
     def _open_snapshot(self, connection: sqlite3.Connection) -> None:
         if not connection.in_transaction:
             connection.execute("BEGIN")
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # the lock is taken by the first read
-
-    def _opened(self) -> sqlite3.Connection:
-        # Others may be switching the journal or recovering it just now: opening waits for them as long as it may.
-        connection = sqlite3.connect(
-            self.path,
-            timeout=self._timeout_seconds,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=256,
-        )
-        try:
-            for pragma in (
-                f"synchronous = {self._synchronous}",
-                f"cache_size = -{_CACHE_KIB}",
-                f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
-                "secure_delete = OFF",
-                "temp_store = MEMORY",
-                f"busy_timeout = {_BUSY_MILLISECONDS}",
-            ):
-                connection.execute(f"PRAGMA {pragma}").fetchall()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
 
 def check_place(address: Address) -> None:
@@ -165,9 +171,38 @@ def check_place(address: Address) -> None:
     # Only SQLite itself opens the file: closing a second handle would drop the locks that this process may hold on it.
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _opened(address: Address, timeout_seconds: float) -> sqlite3.Connection:
+    # Others may be switching the journal or recovering it just now: opening waits for them as long as it may.
+    connection = sqlite3.connect(
+        address.path,
+        timeout=timeout_seconds,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    try:
+        for pragma in (
+            f"synchronous = {address.synchronous}",
+            f"cache_size = -{_CACHE_KIB}",
+            f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+            "secure_delete = OFF",
+            "temp_store = MEMORY",
+            f"busy_timeout = {_BUSY_MILLISECONDS}",
+        ):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _begin_immediate(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+
+
+def _trace(path: Path) -> tuple[float, tuple[int, int, int]]:
     try:
         status = path.stat()
-    except FileNotFoundError:
-        return None
-    return (status.st_dev, status.st_ino)
+    except OSError:
+        return (0.0, (0, 0, 0))
+    return (status.st_mtime, (status.st_mtime_ns, status.st_size, status.st_ino))

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from stem.backends.sqlite.pool import refuse_inherited
 from stem.core.errors import UsageError
 
 
 @contextmanager
 def joined(connection: object, path: Path) -> Iterator[sqlite3.Cursor]:
     """A cursor in the caller's own transaction, which stays open and the caller's. Nothing of the connection is changed."""
+    refuse_inherited(path)
     driver = _driver_connection(connection)
     try:
         _check_transaction(driver)

@@ -17,6 +17,7 @@ from stem.runtime.clock import Clock
 _NUMBER_BITS = 40
 
 _POLL_SECONDS = 0.05
+_FRESH_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
 _NEVER_SECONDS = 3600.0
 
@@ -72,13 +73,13 @@ class Space:
             return False
         heard = frozenset(self._topic(topic) for topic in topics)
         try:
-            with self.bell.listening() as listener, self.file.bare() as watcher:
+            with self.bell.listening() as listener:
                 while not self.file.is_closed:
-                    version = _data_version(watcher)
+                    _, traces = self.file.traces()  # before the look, so that no change falls between the two
                     if is_true():
                         return True
                     look_at = time.monotonic() + min(_LOOK_SECONDS, max(0.0, until_due()))
-                    if not self._doze(listener, heard, watcher, version, min(look_at, end)):
+                    if not self._doze(listener, heard, traces, min(look_at, end)):
                         return False
                     if time.monotonic() >= end:
                         return is_true()
@@ -87,20 +88,19 @@ class Space:
                 raise
         return False
 
-    def _doze(
-        self, listener: Listener, heard: frozenset[str], watcher: sqlite3.Connection, version: int, end: float
-    ) -> bool:
-        """Until rung for, or the file has changed, or it is time to look; False if the store is closed."""
+    def _doze(self, listener: Listener, heard: frozenset[str], traces: tuple[object, ...], end: float) -> bool:
+        """Until rung for, or the file has changed, or it is time to look; False if the store is closed.
+
+        Nothing is open meanwhile, so that a sleeper holds up no fork.
+        """
         while (left := end - time.monotonic()) > 0 and not self.file.is_closed:
-            if listener.sleep(min(_POLL_SECONDS, left), heard) or _data_version(watcher) != version:
+            if listener.sleep(min(_POLL_SECONDS, left), heard):
+                break
+            changed_at, now_traces = self.file.traces()
+            # A write shows before its commit does, by as long as the disk takes: while it is fresh, look again.
+            if now_traces != traces or abs(time.time() - changed_at) < _FRESH_SECONDS:
                 break
         return not self.file.is_closed
 
     def _topic(self, topic: str) -> str:
         return f"{self.ns}:{topic}"
-
-
-def _data_version(connection: sqlite3.Connection) -> int:
-    """Changes with every commit of another connection, and costs next to nothing."""
-    (version,) = connection.execute("PRAGMA data_version").fetchone()
-    return int(version)
