@@ -1,4 +1,4 @@
--- Keep the record of a task that another store runs.
+-- Keep the record of a task that another store runs. A dead letter here keeps its task from retention.
 INSERT INTO stem_tasks (
     seq, ns, id, name, queue, priority, state, attempt, fence, deaths, enqueued_at, updated_at,
     started_at, finished_at, heartbeat_at, ended_at, worker, error, meta, payload
@@ -7,5 +7,6 @@ ON CONFLICT (seq) DO UPDATE SET
     name = excluded.name, queue = excluded.queue, priority = excluded.priority, state = excluded.state,
     attempt = excluded.attempt, fence = excluded.fence, enqueued_at = excluded.enqueued_at,
     updated_at = excluded.updated_at, started_at = excluded.started_at, finished_at = excluded.finished_at,
-    heartbeat_at = excluded.heartbeat_at, ended_at = excluded.ended_at, worker = excluded.worker,
+    heartbeat_at = excluded.heartbeat_at, worker = excluded.worker,
+    ended_at = iif(EXISTS (SELECT 1 FROM stem_dead WHERE task = excluded.seq), NULL, excluded.ended_at),
     error = excluded.error, meta = excluded.meta, payload = excluded.payload
