@@ -46,27 +46,31 @@ def head(connection: Database, space: Space) -> int | None:
     return None if seq is None else int(seq) - space.first
 
 
-def outlived(connection: Database, space: Space, now: float, rows: int) -> list[tuple[int, list[Line], int]]:
-    """Of the oldest rows: number, lines, and how many of these, from the first on, age or count has outlived."""
+def outlived(connection: Database, space: Space, now: float, events: int) -> list[tuple[int, list[Line], int]]:
+    """Of the rows that hold the oldest so many events: number, lines, and how many of these, from the first on, age or
+    count has outlived."""
     newest = head(connection, space)
     if newest is None:
         return []
     floor = space.first + newest - space.retention.events_count  # offsets have no gaps
     horizon = now - space.retention.events_seconds
-    found = []
-    for seq, text in connection.execute(SQL["event_oldest"], (space.first, space.last, rows)):
+    found: list[tuple[int, list[Line], int]] = []
+    looked_at = 0
+    for seq, text in connection.execute(SQL["event_oldest"], (space.first, space.last)):
         lines = _decode(text)
         start = seq - len(lines) + 1
         old = next((i for i, line in enumerate(lines) if start + i > floor and line[1] > horizon), len(lines))
         found.append((seq, lines, old))
-        if old < len(lines):
+        looked_at += len(lines)
+        if old < len(lines) or looked_at >= events:
             break
     return [each for each in found if each[2]]
 
 
-def prune(connection: Database, space: Space, now: float, rows: int) -> int:
+def prune(connection: Database, space: Space, now: float, events: int) -> int:
+    """Stops at the row that brings it to so many events."""
     pruned = 0
-    for seq, lines, old in outlived(connection, space, now, rows):
+    for seq, lines, old in outlived(connection, space, now, events):
         if old == len(lines):
             connection.execute(SQL["event_delete"], (seq,))
         else:

@@ -9,7 +9,6 @@ from stem.backends.sqlite.statements import SQL
 from stem.core.errors import StoreRefused, StoreUnavailable
 
 _STEP = 1000
-_LOG_ROWS = 20
 _CALM_SECONDS = 60.0
 _BUSY_SHARE = 10  # while there is more to drop, dropping takes one part in this many of the time
 
@@ -20,19 +19,7 @@ class Pruner:
         self._next_at = time.monotonic() + _CALM_SECONDS
 
     def prune(self) -> int:
-        space = self._space
-        if not self._is_anything_old():
-            return 0  # without the writers' lock
-        with space.file.writing() as connection:
-            now = space.now()
-            horizon = now - space.retention.results_seconds
-            bounded = (("task_prune", horizon), ("unique_prune", now), ("mail_prune", now))
-            small = (("lock_prune", now), ("heartbeat_prune", now), ("revoke_prune", now))
-            return (
-                sum(connection.execute(SQL[name], (space.ns, until, _STEP)).rowcount for name, until in bounded)
-                + sum(connection.execute(SQL[name], (space.ns, until)).rowcount for name, until in small)
-                + log.prune(connection, space, now, _LOG_ROWS)
-            )
+        return sum(self._dropped())
 
     def prune_now_and_then(self) -> None:
         """Called with every batch of writes: old rows go even where nobody runs a janitor."""
@@ -41,12 +28,28 @@ class Pruner:
             return
         self._next_at = began + _CALM_SECONDS  # first, so that other threads do not join in
         with suppress(StoreUnavailable, StoreRefused):  # the caller's own write is stored: that is the answer
-            if self.prune() >= _STEP:
+            if max(self._dropped(), default=0) >= _STEP:
                 self._next_at = time.monotonic() + (time.monotonic() - began) * _BUSY_SHARE
+
+    def _dropped(self) -> list[int]:
+        """How much went of each kind; of one that came to its bound there may be more."""
+        space = self._space
+        if not self._is_anything_old():
+            return []  # without the writers' lock
+        with space.file.writing() as connection:
+            now = space.now()
+            horizon = now - space.retention.results_seconds
+            bounded = (("task_prune", horizon), ("unique_prune", now), ("mail_prune", now))
+            small = (("lock_prune", now), ("heartbeat_prune", now), ("revoke_prune", now))
+            return [
+                *(connection.execute(SQL[name], (space.ns, until, _STEP)).rowcount for name, until in bounded),
+                *(connection.execute(SQL[name], (space.ns, until)).rowcount for name, until in small),
+                log.prune(connection, space, now, _STEP),
+            ]
 
     def _is_anything_old(self) -> bool:
         space, now = self._space, self._space.now()
         horizon = now - space.retention.results_seconds
         with space.file.reading() as connection:
             (is_old,) = connection.execute(SQL["prune_any"], (space.ns, now, horizon)).fetchone()
-            return bool(is_old) or bool(log.outlived(connection, space, now, rows=1))
+            return bool(is_old) or bool(log.outlived(connection, space, now, events=1))
