@@ -1,0 +1,6 @@
+-- What stands at these places (rank, number), in the order given.
+SELECT
+    json_extract(place.value, '$[0]'), t.seq, t.id, t.name, t.queue, t.attempt, t.deaths, t.visibility_timeout, t.expires_at, t.body
+FROM json_each(?) AS place
+CROSS JOIN stem_tasks AS t ON t.seq = json_extract(place.value, '$[1]')
+ORDER BY place.key
