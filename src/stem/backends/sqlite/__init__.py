@@ -5,7 +5,7 @@ from stem.backends.sqlite.bell import Bell
 from stem.backends.sqlite.broker import SqliteBroker
 from stem.backends.sqlite.deadletters import SqliteDeadLetters
 from stem.backends.sqlite.events import SqliteEvents
-from stem.backends.sqlite.file import File, check_place
+from stem.backends.sqlite.file import File, check_library, check_place
 from stem.backends.sqlite.heartbeats import SqliteHeartbeats
 from stem.backends.sqlite.locks import SqliteLocks
 from stem.backends.sqlite.mail import SqliteMail
@@ -25,6 +25,7 @@ CAPABILITIES = Capabilities(is_durable=True, crosses_processes=True, crosses_mac
 def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Store:
     """Open the file, or make it, beside tables of your own if it has some. Raises ConfigError, StoreRefused, StoreUnavailable."""
     place = address(url)
+    check_library()
     check_place(place)
     file = File(place, settings.timeout_seconds)
     try:

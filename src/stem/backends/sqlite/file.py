@@ -18,6 +18,8 @@ from stem.core.errors import StoreRefused, StoreUnavailable
 _BUSY_MILLISECONDS = 20
 _CACHE_KIB = 16 * 1024
 _CHECKPOINT_PAGES = 4000
+_LOG_BYTES = 64 * 1024 * 1024  # a log that a long reader let grow is cut back to this
+_OLDEST_SQLITE = (3, 35, 0)  # the first that answers RETURNING
 
 
 class File:
@@ -151,6 +153,12 @@ class File:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # the lock is taken by the first read
 
 
+def check_library() -> None:
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        oldest = ".".join(map(str, _OLDEST_SQLITE))
+        raise StoreRefused(f"Python's SQLite is {sqlite3.sqlite_version}, and Stem needs {oldest}; use a newer Python.")
+
+
 def check_place(address: Address) -> None:
     """Refuse what SQLite would stumble over or overwrite, before anything is touched."""
     path = address.path
@@ -185,6 +193,7 @@ def _opened(address: Address, timeout_seconds: float) -> sqlite3.Connection:
             f"synchronous = {address.synchronous}",
             f"cache_size = -{_CACHE_KIB}",
             f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+            f"journal_size_limit = {_LOG_BYTES}",
             "secure_delete = OFF",
             "temp_store = MEMORY",
             f"busy_timeout = {_BUSY_MILLISECONDS}",
