@@ -23,6 +23,8 @@ class SqliteDeadLetters(DeadLetters):
         return _letter(row) if row else None
 
     def page(self, where: DeadFilter, *, limit: int, cursor: str | None = None) -> Page[DeadLetter]:
+        if limit <= 0:
+            return Page([], None)
         parameters = self._parameters(where, limit + 1, cursor)
         with self._space.file.reading() as connection:
             rows = connection.execute(SQL["dead_page"], parameters).fetchall()
@@ -68,7 +70,7 @@ class SqliteDeadLetters(DeadLetters):
             "reason": where.reason,
             "since": None if where.since is None else where.since.timestamp(),
             "until": None if where.until is None else where.until.timestamp(),
-            "limit": limit,
+            "limit": max(limit, 0),  # SQLite takes a negative one for none
         }
 
 

@@ -20,10 +20,12 @@ class SqliteResults(Results):
         self._space = space
 
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
-        return {record.id: record for _, record in self._records(task_ids)}
+        with self._space.file.reading() as connection:
+            rows = connection.execute(SQL["record_get"], (self._space.ns, _ids(task_ids))).fetchall()
+        return {row[1]: _record(row) for row in rows}
 
     def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
-        wanted = msgspec.json.encode(list(task_ids)).decode()
+        wanted = _ids(task_ids)
 
         def any_ended() -> bool:
             with self._space.file.reading() as connection:
@@ -34,6 +36,8 @@ class SqliteResults(Results):
         return {id: record for id, record in self.get(task_ids).items() if record.is_terminal}
 
     def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
+        if limit <= 0:
+            return Page([], None)
         space = self._space
         parameters = {
             "first": space.first,
@@ -63,11 +67,6 @@ class SqliteResults(Results):
                     seq = rows[0][0] if rows else fresh + offset
                     connection.execute(SQL["record_save"], _saved_row(seq, space.ns, record))
         space.ring({"done"})
-
-    def _records(self, task_ids: Sequence[str]) -> list[tuple[int, TaskRecord]]:
-        with self._space.file.reading() as connection:
-            rows = connection.execute(SQL["record_get"], (self._space.ns, _ids(task_ids))).fetchall()
-        return [(row[0], _record(row)) for row in rows]
 
 
 def _ids(task_ids: Sequence[str]) -> str:
