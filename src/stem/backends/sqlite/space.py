@@ -9,7 +9,7 @@ from stem.backends.sqlite.bell import Bell, Listener
 from stem.backends.sqlite.file import File
 from stem.backends.sqlite.statements import SQL
 from stem.core.config import Retention
-from stem.core.errors import StoreUnavailable
+from stem.core.errors import StoreRefused, StoreUnavailable
 from stem.runtime.clock import Clock
 
 # Row numbers hold the namespace above these bits (task_insert.sql counts on it): one B-tree then keeps both the order
@@ -46,6 +46,8 @@ class Space:
     def take_numbers(self, connection: sqlite3.Connection | sqlite3.Cursor, what: str, count: int = 1) -> int:
         """The first of `count` fresh numbers of a series."""
         ((last,),) = connection.execute(SQL["number_take"], (self.ns, what, count)).fetchall()
+        if last >> _NUMBER_BITS:
+            raise StoreRefused(f"{self.file.path} has no numbers left for this namespace; use another namespace.")
         return int(last) - count + 1
 
     def last_number(self, connection: sqlite3.Connection, what: str) -> int:
