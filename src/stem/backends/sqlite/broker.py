@@ -29,9 +29,9 @@ class SqliteBroker(Broker):
         bodies = [envelopes.encode(push.envelope) for push in pushes]
         if connection is not None:
             with translated(self._space.file.path), joined(connection, self._space.file.path) as cursor:
-                return self._push(cursor, pushes, bodies)[
-                    0
-                ]  # no ring: the commit is the caller's, and sleepers look for it
+                # No ring: the commit is the caller's, and sleepers look for it.
+                receipts, _ = self._push(cursor, pushes, bodies)
+                return receipts
         with self._space.file.writing() as own:
             receipts, draft = self._push(own.cursor(), pushes, bodies)
         self._space.ring(draft.topics)

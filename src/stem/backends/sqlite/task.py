@@ -37,7 +37,6 @@ class Task:
     unique_key: str | None = None
     error: bytes | None = None
     meta: bytes | None = None
-    leased_until: float | None = None
 
     @property
     def rank(self) -> int:
