@@ -340,7 +340,7 @@ store.broker.push(pushes("parent-again"))
         capture_output=True,
         text=True,
         check=True,
-        env=dict(os.environ, PYTHONPATH="tests"),
+        env=dict(os.environ, PYTHONPATH=str(Path(__file__).parents[1])),
     )
     assert "in use when this process was forked" in finished.stdout
     assert seen_by_another(url) == {"parent", "parent-again"}

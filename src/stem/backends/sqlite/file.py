@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from threading import Lock
 
 from stem.backends.sqlite.address import Address
@@ -27,7 +26,7 @@ class File:
 
     def __init__(self, address: Address, timeout_seconds: float) -> None:
         self.path = address.path
-        self._log = Path(f"{address.path}-wal")
+        self._traced = (str(address.path), f"{address.path}-wal")
         self._timeout_seconds = timeout_seconds
         self._identity: Identity | None = None
         self._pool = Pool(self.path, partial(_opened, address, timeout_seconds), timeout_seconds)
@@ -71,7 +70,7 @@ class File:
 
     def traces(self) -> tuple[float, tuple[object, ...]]:
         """When the file or its log was last written to, and what tells one such moment from another. Opens nothing."""
-        found = [_trace(self.path), _trace(self._log)]
+        found = [_trace(path) for path in self._traced]
         return max(at for at, _ in found), tuple(found)
 
     def pin(self) -> None:
@@ -209,9 +208,9 @@ def _begin_immediate(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
 
 
-def _trace(path: Path) -> tuple[float, tuple[int, int, int]]:
+def _trace(path: str) -> tuple[float, tuple[int, int, int]]:
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError:
         return (0.0, (0, 0, 0))
     return (status.st_mtime, (status.st_mtime_ns, status.st_size, status.st_ino))

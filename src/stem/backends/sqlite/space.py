@@ -17,7 +17,7 @@ from stem.runtime.clock import Clock
 _NUMBER_BITS = 40
 
 _POLL_SECONDS = 0.05
-_FRESH_SECONDS = 1.0
+_FRESH_SECONDS = 0.5
 _LOOK_SECONDS = 1.0
 _NEVER_SECONDS = 3600.0
 
