@@ -9,9 +9,10 @@ import pytest
 
 from conftest import OpenStore
 from stem.contracts.store import Store
+from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import State
-from stem.core.record import TaskFilter, TaskRecord, moment
-from support.asking import WORKER, claim, claim_one, expire, ids, push_and_claim, record
+from stem.core.record import Page, TaskFilter, TaskRecord, moment
+from support.asking import WORKER, bury, claim, claim_one, expire, ids, push_and_claim, record
 from support.beside import Errand, barrier, in_thread, is_waiting, timed
 from support.builders import BOOM, a_push, cancelled, dead, done, pushes, retry
 from support.errands import read_one, settle_when_told
@@ -226,3 +227,10 @@ def test_a_lost_attempts_result_is_never_seen(store: Store) -> None:
     store.broker.settle([done(old, "late")], worker="old")
     assert store.results.wait(["a"], timeout_seconds=0) == {}
     assert record(store, "a").payload is None
+
+
+def test_a_page_of_nothing_is_empty_and_the_last(store: Store) -> None:
+    bury(store, "a", "b")
+    for limit in (0, -1):
+        assert store.results.page(TaskFilter(), limit=limit) == Page([], None)
+        assert store.deadletters.page(DeadFilter(), limit=limit) == Page([], None)

@@ -23,6 +23,7 @@ from support.arrows import walk
 from support.asking import let_time_pass
 from support.builders import a_push
 from support.facts import epitaph, fact, known, told
+from support.until import until
 
 IS_DEEP = os.environ.get("STEM_HYPOTHESIS") == "deep"
 QUEUES = ["q1", "q2"]
@@ -250,6 +251,9 @@ class Twins(RuleBasedStateMachine):
     def logs_agree(self) -> None:
         fresh: list[dict[str, list[Event]]] = []
         heads: list[str | None] = []
+        expected = len(self.model.events.read(self.followed[1], limit=1000))
+        # Where writers may commit out of turn, a reader sees an event once all older transactions have ended.
+        until(lambda: len(self.store.events.read(self.followed[0], limit=1000)) >= expected)
         for each, after in zip((self.store, self.model), self.followed, strict=True):
             events = each.events.read(after, limit=1000)
             heads.append(events[-1].offset if events else after)

@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-import django
 import psycopg
 import pytest
 import sqlalchemy
-from django.conf import settings as django_settings
 from psycopg.rows import dict_row
 from sqlalchemy.orm import Session
 
@@ -18,6 +16,7 @@ from stem.core.config import Settings
 from stem.core.errors import UsageError
 from support.asking import claim, depth, ids, kinds_of
 from support.builders import a_push
+from support.django_site import django_alias
 from support.servers import PostgresServer
 
 
@@ -66,30 +65,20 @@ def sqlalchemy_session(server: PostgresServer) -> Iterator[Any]:
 
 @contextmanager
 def django_connection(server: PostgresServer) -> Iterator[Any]:
-    from django.db import connection, transaction
+    with django_alias(django_database(server)) as connection:
+        from django.db import transaction
 
-    connection.settings_dict["HOST"] = server.socket_directory
-    try:
-        with transaction.atomic():
+        with transaction.atomic(using="shop"):
             yield connection
-    finally:
-        connection.close()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _django() -> None:
-    if not django_settings.configured:
-        django_settings.configure(
-            DATABASES={
-                "default": {
-                    "ENGINE": "django.db.backends.postgresql",
-                    "NAME": "postgres",
-                    "USER": "postgres",
-                    "HOST": "",
-                }
-            }
-        )
-        django.setup()
+def django_database(server: PostgresServer) -> dict[str, str]:
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": "postgres",
+        "USER": "postgres",
+        "HOST": str(server.socket_directory),
+    }
 
 
 Way = Callable[[PostgresServer], AbstractContextManager[Any]]
@@ -158,12 +147,9 @@ def test_autocommit_without_a_transaction_is_refused(joinable: Store, postgres_s
 
 
 def test_django_outside_of_atomic_is_refused(joinable: Store, postgres_server: PostgresServer) -> None:
-    from django.db import connection
-
-    connection.settings_dict["HOST"] = postgres_server.socket_directory
-    with pytest.raises(UsageError, match="atomic"):
-        joinable.broker.push([a_push("a")], connection=connection)
-    connection.close()
+    with django_alias(django_database(postgres_server)) as connection:
+        with pytest.raises(UsageError, match="atomic"):
+            joinable.broker.push([a_push("a")], connection=connection)
 
 
 def test_a_database_without_the_schema_is_refused(joinable: Store, postgres_server: PostgresServer) -> None:

@@ -4,10 +4,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-import django
 import pytest
 import sqlalchemy
-from django.conf import settings as django_settings
 from sqlalchemy.orm import Session
 
 from stem.backends import connect
@@ -16,6 +14,7 @@ from stem.core.config import Settings
 from stem.core.errors import StoreUnavailable, UsageError
 from stem.core.lifecycle import EventKind, State
 from support.builders import a_push
+from support.django_site import django_alias
 from support.until import until
 
 
@@ -154,23 +153,16 @@ def test_sqlalchemy_connections_and_sessions_are_joined(store: Store, path: Path
 
 
 def test_django_transactions_are_joined(store: Store, path: Path) -> None:
-    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(path)}
-    if not django_settings.configured:
-        django_settings.configure(DATABASES={"default": database})
-        django.setup()
-    from django.db import connections, transaction
+    with django_alias({"ENGINE": "django.db.backends.sqlite3", "NAME": str(path)}) as connection:
+        from django.db import transaction
 
-    connections.databases["shop"] = {**connections.databases["default"], **database}
-    connection = connections["shop"]
-    with transaction.atomic(using="shop"):
-        store.broker.push([a_push("committed")], connection=connection)
-    with transaction.atomic(using="shop"):
-        store.broker.push([a_push("rolled-back")], connection=connection)
-        transaction.set_rollback(True, using="shop")
-    with pytest.raises(UsageError, match="begin one first"):
-        store.broker.push([a_push("outside")], connection=connection)
-    connection.close()
-    del connections["shop"]
+        with transaction.atomic(using="shop"):
+            store.broker.push([a_push("committed")], connection=connection)
+        with transaction.atomic(using="shop"):
+            store.broker.push([a_push("rolled-back")], connection=connection)
+            transaction.set_rollback(True, using="shop")
+        with pytest.raises(UsageError, match="begin one first"):
+            store.broker.push([a_push("outside")], connection=connection)
     assert set(store.results.get(["committed", "rolled-back", "outside"])) == {"committed"}
 
 

@@ -19,8 +19,8 @@ class MemoryDeadLetters(DeadLetters):
     def page(self, where: DeadFilter, *, limit: int, cursor: str | None = None) -> Page[DeadLetter]:
         with self._space.changed:
             found = [dead for dead in self._matching(where) if cursor is None or dead.seq < int(cursor)]
-            more = len(found) > limit
-            return Page([_letter(dead) for dead in found[:limit]], str(found[limit - 1].seq) if more else None)
+            more = len(found) > limit > 0
+            return Page([_letter(dead) for dead in found[: max(0, limit)]], str(found[limit - 1].seq) if more else None)
 
     def replay(
         self, where: DeadFilter, *, limit: int = 1000, delay_seconds: float = 0.0, dry_run: bool = False

@@ -34,8 +34,8 @@ class MemoryResults(Results):
                 for task in sorted(self._space.tasks.values(), key=lambda task: task.seq, reverse=True)
                 if (cursor is None or task.seq < int(cursor)) and _matches(task, where)
             ]
-            more = len(found) > limit
-            return Page([task.record() for task in found[:limit]], str(found[limit - 1].seq) if more else None)
+            more = len(found) > limit > 0
+            return Page([task.record() for task in found[: max(0, limit)]], str(found[limit - 1].seq) if more else None)
 
     def save(self, records: Sequence[TaskRecord]) -> None:
         with self._space.changed:

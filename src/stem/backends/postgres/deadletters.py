@@ -21,6 +21,8 @@ class PostgresDeadLetters(DeadLetters):
         return dead_letter(rows[0]) if rows else None
 
     def page(self, where: DeadFilter, *, limit: int, cursor: str | None = None) -> Page[DeadLetter]:
+        if limit <= 0:
+            return Page([], None)
         rows = self._space.ask("dead_page", **_where(where), below=below(cursor), limit=limit + 1)
         more = len(rows) > limit
         return Page([dead_letter(row) for row in rows[:limit]], str(rows[limit - 1][-1]) if more else None)

@@ -4,6 +4,9 @@ A reader sees an event once every transaction older than the event's has ended, 
 writing transaction stays open, on any database of the server, newer events wait for it.
 """
 
+import time
+from typing import Any
+
 from stem.backends.postgres.bell import News
 from stem.backends.postgres.records import event
 from stem.backends.postgres.space import Space
@@ -11,18 +14,28 @@ from stem.contracts.events import Events
 from stem.core.errors import UsageError
 from stem.core.event import Event
 
+# Most older transactions end within a millisecond: a reader that waits this long sees what it has just written itself.
+PATIENCE_SECONDS = 0.05
+GLANCE_SECONDS = 0.002
+
 
 class PostgresEvents(Events):
     def __init__(self, space: Space) -> None:
         self._space = space
 
     def read(self, after: str | None, *, limit: int) -> list[Event]:
-        txid, n = _position(after)
-        return [event(row) for row in self._space.ask("events_read", txid=txid, n=n, limit=max(0, limit))]
+        rows = self._rows(after, limit)
+        patient_until = time.monotonic() + PATIENCE_SECONDS
+        while len(rows) < limit and self._is_hidden(str(rows[-1][0]) if rows else after, patient_until):
+            rows = self._rows(after, limit)
+        return [event(row) for row in rows]
 
     def head(self) -> str | None:
-        rows = self._space.ask("events_head")
-        return str(rows[0][0]) if rows else None
+        head = self._head()
+        patient_until = time.monotonic() + PATIENCE_SECONDS
+        while self._is_hidden(head, patient_until):
+            head = self._head()
+        return head
 
     def wait(self, after: str | None, *, timeout_seconds: float) -> bool:
         txid, n = _position(after)
@@ -34,6 +47,22 @@ class PostgresEvents(Events):
             return told.logged
 
         return bool(self._space.listener.until(concerns, look, timeout_seconds))
+
+    def _rows(self, after: str | None, limit: int) -> list[tuple[Any, ...]]:
+        txid, n = _position(after)
+        return self._space.ask("events_read", txid=txid, n=n, limit=max(0, limit))
+
+    def _head(self) -> str | None:
+        rows = self._space.ask("events_head")
+        return str(rows[0][0]) if rows else None
+
+    def _is_hidden(self, after: str | None, patient_until: float) -> bool:
+        """True: something after the offset waits for an older transaction, and it is worth a second look."""
+        txid, n = _position(after)
+        if time.monotonic() >= patient_until or not self._space.ask("events_hidden", txid=txid, n=n)[0][0]:
+            return False
+        time.sleep(GLANCE_SECONDS)
+        return True
 
 
 def _position(offset: str | None) -> tuple[str, int]:

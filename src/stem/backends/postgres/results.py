@@ -34,6 +34,8 @@ class PostgresResults(Results):
         return {id: found[id] for id in asked if id in found}
 
     def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
+        if limit <= 0:
+            return Page([], None)
         rows = self._space.ask(
             "records_page",
             below=below(cursor),

@@ -38,6 +38,8 @@ class RedisDeadLetters(DeadLetters):
         return page.items[0] if page.items else None
 
     def page(self, where: DeadFilter, *, limit: int, cursor: str | None = None) -> Page[DeadLetter]:
+        if limit <= 0:
+            return Page([], None)
         query = _query(where, limit + 1)
         query.before = None if cursor is None else int(cursor)
         found: list[tuple[int, DeadLetter]] = []

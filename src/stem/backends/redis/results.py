@@ -48,6 +48,8 @@ class RedisResults(Results):
                 time.sleep(min(left, AGAIN_SECONDS))
 
     def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
+        if limit <= 0:
+            return Page([], None)
         query = _query(where, limit + 1)
         query.before = None if cursor is None else int(cursor)
         found: list[tuple[int, TaskRecord]] = []
