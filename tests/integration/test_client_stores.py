@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from stem import Bulk, State, Stem, TaskFailed, TaskNotFound, WaitTimeout
 from stem.testing import run_pending
+from support.beside import in_thread, is_waiting, timed
 
 TASKS = """
 import os, sys
@@ -96,19 +96,13 @@ def test_waiting_ends_on_time_and_an_unknown_id_raises_at_once(app: Stem) -> Non
 
 def test_another_thread_settles_and_the_waiter_wakes_soon(app: Stem) -> None:
     handle = app.tasks["double"].enqueue(4)
-    settled: list[float] = []
-
-    def settle_later() -> None:
-        time.sleep(0.3)  # long enough for the waiter below to be asleep
-        run_pending(app)
-        settled.append(time.monotonic())
-
-    thread = Thread(target=settle_later)
-    thread.start()
-    assert handle.get(10) == 8
-    woken = time.monotonic()
-    thread.join()
-    assert woken - settled[0] < 1.5
+    waiter = in_thread(lambda: timed(lambda: handle.get(10)))
+    assert is_waiting(waiter)
+    run_pending(app)
+    settled_at = time.monotonic()
+    value, woken_at = waiter.result(10)
+    assert value == 8
+    assert woken_at - settled_at < 1.5
 
 
 def test_two_hundred_awaits_at_once(app: Stem) -> None:
@@ -184,7 +178,8 @@ print(handle.get(30), time.time(), flush=True)
         assert waiter.stdout is not None
         task_id = waiter.stdout.readline().strip()
         assert app.handle(task_id).status().state is State.QUEUED
-        time.sleep(0.3)  # long enough for the child to be asleep
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiter.wait(0.3)  # it sleeps
         run_pending(app)
         settled_at = time.time()
         value, woken_at = waiter.communicate(timeout=30)[0].split()
