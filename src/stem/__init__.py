@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stem.client.app import Stem as Stem
+    from stem.client.context import TaskContext as TaskContext
+    from stem.client.context import current_task as current_task
     from stem.client.handle import TaskHandle as TaskHandle
+    from stem.client.middleware import Middleware as Middleware
     from stem.client.sender import Bulk as Bulk
     from stem.client.sender import Item as Item
     from stem.client.task import AsyncTask as AsyncTask
@@ -20,12 +23,14 @@ if TYPE_CHECKING:
     from stem.core.errors import InvalidArguments as InvalidArguments
     from stem.core.errors import InvalidTask as InvalidTask
     from stem.core.errors import SignatureInvalid as SignatureInvalid
+    from stem.core.errors import SoftTimeLimitExceeded as SoftTimeLimitExceeded
     from stem.core.errors import StemError as StemError
     from stem.core.errors import StoreRefused as StoreRefused
     from stem.core.errors import StoreUnavailable as StoreUnavailable
     from stem.core.errors import TaskCancelled as TaskCancelled
     from stem.core.errors import TaskFailed as TaskFailed
     from stem.core.errors import TaskNotFound as TaskNotFound
+    from stem.core.errors import TaskRevoked as TaskRevoked
     from stem.core.errors import UnknownTask as UnknownTask
     from stem.core.errors import UsageError as UsageError
     from stem.core.errors import WaitTimeout as WaitTimeout
@@ -38,7 +43,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "stem.client.app": ("Stem",),
+    "stem.client.context": ("TaskContext", "current_task"),
     "stem.client.handle": ("TaskHandle",),
+    "stem.client.middleware": ("Middleware",),
     "stem.client.sender": ("Bulk", "Item"),
     "stem.client.task": ("AsyncTask", "Task"),
     "stem.core.config": ("Settings",),
@@ -49,12 +56,14 @@ _HOMES = {
         "InvalidArguments",
         "InvalidTask",
         "SignatureInvalid",
+        "SoftTimeLimitExceeded",
         "StemError",
         "StoreRefused",
         "StoreUnavailable",
         "TaskCancelled",
         "TaskFailed",
         "TaskNotFound",
+        "TaskRevoked",
         "UnknownTask",
         "UsageError",
         "WaitTimeout",

@@ -5,18 +5,19 @@ with eager(app) as world:
     world.clock.advance(60)  # retries and delayed tasks that come due run in their turn
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 from uuid import uuid4
 
 from stem.backends import memory
-from stem.client.admit import Admitted, admit
 from stem.client.app import Stem
-from stem.client.invoke import invoke
-from stem.core.delivery import Delivery, Ending
-from stem.core.settle import Policy, settle
+from stem.client.attempt import attempt
+from stem.contracts.broker import Broker
+from stem.core.delivery import Delivery, Ending, Lease, Report
+from stem.core.envelope import Push, Receipt
+from stem.core.errors import TaskRevoked
 from stem.runtime.clock import FakeClock as FakeClock
 
 WORKER = "stem-testing"
@@ -99,15 +100,36 @@ def run_pending(app: Stem, *, queues: Sequence[str] | None = None, limit: int | 
 
 
 def run(app: Stem, delivery: Delivery) -> None:
-    """One attempt: admit, invoke, decide, write."""
-    broker, admitted = app.store.broker, admit(app, delivery)
-    if isinstance(admitted, Admitted):
-        broker.start([delivery.lease], worker=WORKER)
-        started_at = time.monotonic()
-        outcome, policy = invoke(admitted), admitted.policy
-        run_seconds = time.monotonic() - started_at
-        settlement = settle(outcome, policy, attempt=delivery.attempt, deaths=delivery.deaths, roll=0.0)
-        broker.settle([Ending(delivery.lease, settlement, run_seconds)], worker=WORKER)
-    else:
-        settlement = settle(admitted, Policy(), attempt=delivery.attempt, deaths=delivery.deaths, roll=0.0)
-        broker.settle([Ending(delivery.lease, settlement)], worker=WORKER)
+    """One attempt, written: as a worker does it, here and now."""
+    broker, lease = app.store.broker, delivery.lease
+    verdict = attempt(
+        app,
+        delivery,
+        StoreChannel(broker, lease),
+        worker=WORKER,
+        begin=lambda _admitted: broker.start([lease], worker=WORKER),
+        roll=lambda: 0.0,
+        catch_interrupts=False,
+    )
+    broker.settle([Ending(lease, verdict.settlement, verdict.run_seconds)], worker=WORKER)
+
+
+class StoreChannel:
+    """What a task says goes straight into the store."""
+
+    def __init__(self, broker: Broker, lease: Lease) -> None:
+        self._broker = broker
+        self._lease = lease
+
+    def beat(self, progress: dict[str, Any] | None) -> None:
+        self._heed(self._broker.report([Report(self._lease, progress)], worker=WORKER))
+
+    def extend(self, seconds: float) -> None:
+        self._heed(self._broker.renew([self._lease], lease_seconds=seconds))
+
+    def push(self, pushes: Sequence[Push]) -> list[Receipt]:
+        return self._broker.push(pushes)
+
+    def _heed(self, refused: list[Lease]) -> None:
+        if refused:
+            raise TaskRevoked("the lease was lost")

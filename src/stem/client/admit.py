@@ -1,10 +1,14 @@
 """Turn a delivery into a call that can be run, or say why it cannot: never dropped, never run in doubt."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
+
+import msgspec
 
 from stem.client import signing
 from stem.client.app import Stem
+from stem.client.definition import Definition
+from stem.client.middleware import Hooks
 from stem.client.policy import policy_for
 from stem.client.task import Task
 from stem.core.delivery import Delivery
@@ -15,24 +19,35 @@ from stem.core.record import TaskError
 from stem.core.settle import Policy
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(msgspec.Struct, frozen=True, eq=False):
     task: Task[..., Any]
+    definition: Definition
     envelope: Envelope
     arguments: dict[str, Any]  # decoded to the types of the signature
+    hooks: Hooks
     limit_bytes: int  # of the result
 
     @property
+    def function(self) -> Callable[..., Any]:
+        return self.definition.function
+
+    @property
+    def context_name(self) -> str | None:
+        """The parameter that wants the context."""
+        signature = self.definition.signature
+        return None if signature is None else signature.context
+
+    @property
     def policy(self) -> Policy:
-        return policy_for(self.envelope, self.task.definition.retry)
+        return policy_for(self.envelope, self.definition.retry)
 
     @property
     def soft_limit(self) -> float | None:
-        return self.envelope.soft_limit or self.task.definition.soft_limit
+        return self.envelope.soft_limit or self.definition.soft_limit
 
     @property
     def hard_limit(self) -> float | None:
-        return self.envelope.hard_limit or self.task.definition.hard_limit
+        return self.envelope.hard_limit or self.definition.hard_limit
 
 
 def admit(app: Stem, delivery: Delivery) -> Admitted | Rejected:
@@ -48,11 +63,12 @@ def admit(app: Stem, delivery: Delivery) -> Admitted | Rejected:
                 f"No task named {envelope.name!r} is registered with this app; "
                 "let the worker import the module that defines it, then replay the dead letter."
             )
-        signature = task.definition.signature
+        definition = task.definition
+        signature = definition.signature
         arguments = signature.decode(envelope.args) if signature is not None else envelope.arguments()
     except (EnvelopeUnreadable, SignatureInvalid, UnknownTask, InvalidArguments) as error:
         return Rejected(_REASONS[type(error)], TaskError(type(error).__name__, str(error)))
-    return Admitted(task, envelope, arguments, app.settings.max_args_bytes)
+    return Admitted(task, definition, envelope, arguments, app.link.hooks, app.settings.max_args_bytes)
 
 
 _REASONS: dict[type[StemError], str] = {

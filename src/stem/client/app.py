@@ -2,22 +2,22 @@
 
 import inspect
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
 import msgspec
 
-from stem.client.definition import Defaults, define, elsewhere, same_function
+from stem.client.definition import defaults, define, elsewhere, same_function
 from stem.client.handle import TaskHandle
 from stem.client.link import Link
-from stem.client.options import CallOptions, TaskOptions
-from stem.client.policy import RetryWish, check_max_retries, check_retry
+from stem.client.middleware import Hooks, Middleware
+from stem.client.options import CallOptions, Classes, Duration, TaskOptions
+from stem.client.policy import RetryWish
 from stem.client.sender import Sender, result_of
 from stem.client.task import AsyncTask, Decorator, Task
 from stem.contracts.store import Store
 from stem.core.config import Settings, check_settings, from_environment
-from stem.core.envelope import check_queue
 from stem.core.errors import InvalidTask, UnknownTask
 from stem.core.record import TaskRecord
 from stem.core.retry import Exponential
@@ -44,6 +44,11 @@ class Stem:
         queue: str = "default",
         max_retries: int = 3,
         retry: RetryWish = Exponential(),  # noqa: B008 - frozen
+        retry_on: Classes | None = None,
+        no_retry_on: Classes | None = None,
+        soft_limit: Duration | None = None,
+        hard_limit: Duration | None = None,
+        middleware: Iterable[Middleware] = (),
         signing_keys: str | None = None,
         max_args_bytes: int | None = None,
         clock: Clock = system_clock,
@@ -56,11 +61,19 @@ class Stem:
             signing_keys=signing_keys,
             max_args_bytes=max_args_bytes,
         )
-        self.defaults = Defaults(
-            queue=check_queue(queue), max_retries=check_max_retries(max_retries), retry=check_retry(retry)
+        self.defaults = defaults(
+            queue=queue,
+            max_retries=max_retries,
+            retry=retry,
+            retry_on=retry_on,
+            no_retry_on=no_retry_on,
+            soft_limit=soft_limit,
+            hard_limit=hard_limit,
         )
         self.link = Link(self.settings, Keyring.parse(self.settings.signing_keys), clock)
+        self.link.hooks = Hooks(middleware)
         self._tasks: dict[str, Task[..., Any]] = {}
+        self._tasks_seen = MappingProxyType(self._tasks)
 
     @property
     def store(self) -> Store:
@@ -69,7 +82,11 @@ class Stem:
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
-        return MappingProxyType(self._tasks)
+        return self._tasks_seen
+
+    def use(self, middleware: Middleware) -> None:
+        """Add one more, after those that are there. It counts for what is sent and run from now on. Raises UsageError."""
+        self.link.hooks = Hooks([*self.link.hooks.middleware, middleware])
 
     @overload
     def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
@@ -91,12 +108,12 @@ class Stem:
         self, name: str, /, args: Mapping[str, Any] | None = None, *, check: bool = True, **options: Unpack[CallOptions]
     ) -> TaskHandle[Any]:
         """Enqueue by name. `check=False` sends a task whose code is not here. Raises UnknownTask, InvalidTask."""
-        return self._sender(name, check).options(**options).send({} if args is None else args)
+        return self.sender(name, check=check).options(**options).send({} if args is None else args)
 
     async def aenqueue(
         self, name: str, /, args: Mapping[str, Any] | None = None, *, check: bool = True, **options: Unpack[CallOptions]
     ) -> TaskHandle[Any]:
-        return await self._sender(name, check).options(**options).asend({} if args is None else args)
+        return await self.sender(name, check=check).options(**options).asend({} if args is None else args)
 
     def handle(self, task_id: str) -> TaskHandle[Any]:
         """A task enqueued earlier, here or elsewhere. Whether it exists is found out when it is asked."""
@@ -128,7 +145,8 @@ class Stem:
         self._tasks[name] = task
         return task
 
-    def _sender(self, name: str, check: bool) -> Sender[..., Any]:
+    def sender(self, name: str, *, check: bool = True) -> Sender[..., Any]:
+        """What calls of the task of that name are sent with. Raises UnknownTask, unless `check` is False."""
         if name in self._tasks:
             return self._tasks[name]
         if check:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from stem.client.context import lineage, running
 from stem.client.link import Link
 from stem.client.options import Plan
 from stem.client.signature import Signature
@@ -54,7 +55,9 @@ def compose(link: Link, draft: Envelope, plan: Plan, arguments: Mapping[str, Any
         changes["not_before"] = sent_at + timedelta(seconds=plan.delay_seconds)
     if plan.expires_seconds is not None:
         changes["expires_at"] = sent_at + timedelta(seconds=plan.expires_seconds)
-    envelope = msgspec.structs.replace(draft, **changes)
+    if (context := running.get()) is not None:
+        changes["meta"] = lineage(context, draft.meta)
+    envelope = link.hooks.enqueue(msgspec.structs.replace(draft, **changes))
     if link.keyring:
         envelope = sign(envelope, link.keyring)
     return Push(envelope, plan.delay_seconds, plan.expires_seconds, _unique(draft.name, plan, arguments, signature))

@@ -8,8 +8,15 @@ from pathlib import Path
 from types import CellType
 from typing import Any
 
-from stem.client.options import Plan, check_limits, check_unique
-from stem.client.policy import RetryCallable, check_max_retries, check_retry, seconds
+from stem.client.options import Plan, check_concurrency, check_limits, check_rate, check_unique
+from stem.client.policy import (
+    RetryCallable,
+    check_classes,
+    check_max_retries,
+    check_retry,
+    check_retry_on,
+    seconds,
+)
 from stem.client.signature import Signature
 from stem.core.envelope import check_name, check_priority, check_queue
 from stem.core.errors import InvalidTask
@@ -26,6 +33,10 @@ class Defaults:
     queue: str
     max_retries: int
     retry: RetryStrategy | RetryCallable
+    retry_on: tuple[type[BaseException], ...] | None = None  # None: all
+    no_retry_on: tuple[type[BaseException], ...] = ()
+    soft_limit: float | None = None
+    hard_limit: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +51,38 @@ class Definition:
     retry: RetryStrategy | RetryCallable
     soft_limit: float | None = None
     hard_limit: float | None = None
+    retry_on: tuple[type[BaseException], ...] | None = None  # None: all
+    no_retry_on: tuple[type[BaseException], ...] = ()
+    max_concurrency: int | None = None
+    concurrency_per: str | None = None  # the header whose values have places of their own
     rate_limit: Rate | None = None
+    rate_burst: float | None = None  # None: as much as the rate suggests
+    rate_per: str | None = None  # the header whose values have rates of their own
     isolate: bool = True
+
+
+def defaults(
+    *,
+    queue: str,
+    max_retries: int,
+    retry: Any,
+    retry_on: Any = None,
+    no_retry_on: Any = None,
+    soft_limit: Any = None,
+    hard_limit: Any = None,
+) -> Defaults:
+    """Raises InvalidTask."""
+    soft, hard = _above_zero("soft_limit", soft_limit), _above_zero("hard_limit", hard_limit)
+    check_limits(soft, hard)
+    return Defaults(
+        queue=check_queue(queue),
+        max_retries=check_max_retries(max_retries),
+        retry=check_retry(retry),
+        retry_on=None if retry_on is None else check_retry_on(retry_on),
+        no_retry_on=() if no_retry_on is None else check_classes("no_retry_on", no_retry_on),
+        soft_limit=soft,
+        hard_limit=hard,
+    )
 
 
 def define(
@@ -54,7 +95,13 @@ def define(
     retry: Any = None,
     soft_limit: Any = None,
     hard_limit: Any = None,
+    retry_on: Any = None,
+    no_retry_on: Any = None,
+    max_concurrency: int | None = None,
+    concurrency_per: str | None = None,
     rate_limit: str | None = None,
+    rate_burst: float | None = None,
+    rate_per: str | None = None,
     priority: int | None = None,
     unique: Any = None,
     isolate: bool = True,
@@ -63,8 +110,11 @@ def define(
     """Raises InvalidTask."""
     _refuse_what_is_no_function(function)
     name = check_name(name if name is not None else default_name(function))
-    soft, hard = _above_zero("soft_limit", soft_limit), _above_zero("hard_limit", hard_limit)
+    soft = defaults.soft_limit if soft_limit is None else _above_zero("soft_limit", soft_limit)
+    hard = defaults.hard_limit if hard_limit is None else _above_zero("hard_limit", hard_limit)
     check_limits(soft, hard)
+    check_concurrency(max_concurrency, concurrency_per)
+    check_rate(rate_limit, rate_burst, rate_per)
     plan = Plan(
         queue=defaults.queue if queue is None else check_queue(queue),
         priority=5 if priority is None else check_priority(priority),
@@ -80,7 +130,13 @@ def define(
         retry=defaults.retry if retry is None else check_retry(retry),
         soft_limit=soft,
         hard_limit=hard,
+        retry_on=defaults.retry_on if retry_on is None else check_retry_on(retry_on),
+        no_retry_on=defaults.no_retry_on if no_retry_on is None else check_classes("no_retry_on", no_retry_on),
+        max_concurrency=max_concurrency,
+        concurrency_per=concurrency_per,
         rate_limit=None if rate_limit is None else parse_rate(rate_limit),
+        rate_burst=rate_burst,
+        rate_per=rate_per,
         isolate=isolate,
     )
 

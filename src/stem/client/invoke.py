@@ -1,52 +1,119 @@
-"""Run an admitted call and say what it came to."""
+"""Run an admitted call, with the hooks around it, and say what it came to."""
 
 from collections.abc import Callable, Coroutine
 from inspect import unwrap
 from typing import Any
 
 from stem.client.admit import Admitted
+from stem.client.context import RetryRequested, TaskContext, running
+from stem.client.definition import Definition
 from stem.core.encode import encode_json
-from stem.core.errors import InvalidArguments
-from stem.core.outcome import Raised, Returned
+from stem.core.errors import InvalidArguments, TaskRevoked
+from stem.core.outcome import Raised, Returned, Revoked
 from stem.core.record import TaskError
 
 MAX_MESSAGE, MAX_STACK = 8_000, 32_000
 
 
-def invoke(call: Admitted, *, context: object | None = None) -> Returned | Raised:
-    """Run the function, sync or async, to its end. Whatever it raises becomes an outcome, except a KeyboardInterrupt.
-
-    An exception is worth a retry unless it has an attribute `retryable` that is False. A value without a JSON form is
-    not: it would come out the same again.
-    """
-    signature, function = call.task.definition.signature, call.task.definition.function
-    arguments = dict(call.arguments)
-    if signature is not None and signature.context is not None:
-        arguments[signature.context] = context
+def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool = True) -> Returned | Raised | Revoked:
+    """Run the function, sync or async, to its end. Whatever it raises becomes an outcome; a KeyboardInterrupt only if
+    `catch_interrupts`."""
+    token = running.set(context)
     try:
-        value = function(**arguments)
-        if isinstance(value, Coroutine):
-            value = _finish(value)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - a task may raise anything
-        return raised(error, function)
+        call.hooks.consume(context)
+        with call.hooks.around(context):
+            context.is_running = True
+            try:
+                value = call.function(**_arguments(call, context))
+                if isinstance(value, Coroutine):
+                    value = _finish(value)
+            finally:
+                context.is_running = False
+    except BaseException as error:  # a task may raise anything
+        if not catch_interrupts and isinstance(error, KeyboardInterrupt):
+            raise
+        return _ended(call, context, error)
+    finally:
+        running.reset(token)
+    return _returned(call, value)
+
+
+async def ainvoke(
+    call: Admitted, context: TaskContext, *, catch_interrupts: bool = True
+) -> Returned | Raised | Revoked:
+    """As `invoke`, on the caller's loop. When the caller is cancelled, that is raised and no outcome."""
+    token = running.set(context)
+    try:
+        call.hooks.consume(context)
+        with call.hooks.around(context):
+            context.is_running = True
+            try:
+                value = call.function(**_arguments(call, context))
+                if isinstance(value, Coroutine):
+                    value = await value
+            finally:
+                context.is_running = False
+    except BaseException as error:  # a task may raise anything
+        if (not catch_interrupts and isinstance(error, KeyboardInterrupt)) or _is_asked_for(error):
+            raise
+        return _ended(call, context, _uncancelled(error))
+    finally:
+        running.reset(token)
+    return _returned(call, value)
+
+
+def raised(error: BaseException, definition: Definition) -> Raised:
+    """The failure as it is recorded. The stack begins with the task's function."""
+    return Raised(
+        TaskError(
+            _name(type(error)),
+            _plain(_message(error), MAX_MESSAGE),
+            _plain(_stack(error, definition.function), MAX_STACK),
+            retryable=_is_retryable(error, definition),
+        )
+    )
+
+
+def _arguments(call: Admitted, context: TaskContext) -> dict[str, Any]:
+    name = call.context_name
+    return call.arguments if name is None else {**call.arguments, name: context}
+
+
+def _returned(call: Admitted, value: Any) -> Returned | Raised:
+    """A value without a JSON form is not worth a retry: it would come out the same again."""
     try:
         return Returned(encode_json(value, what="the result", limit_bytes=call.limit_bytes))
     except InvalidArguments as error:
         return Raised(TaskError("UnserialisableResult", str(error)))
 
 
-def raised(error: BaseException, function: Callable[..., Any]) -> Raised:
-    """`function` is where the stack begins that is of interest."""
-    return Raised(
-        TaskError(
-            _name(type(error)),
-            _plain(_message(error), MAX_MESSAGE),
-            _plain(_stack(error, function), MAX_STACK),
-            retryable=_is_retryable(error),
-        )
-    )
+def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Raised | Revoked:
+    """Revokes and wishes for a retry are no errors: the hooks hear of them when they are settled."""
+    if isinstance(error, TaskRevoked):
+        return Revoked(_plain(_message(error), MAX_MESSAGE) or "revoked")
+    if isinstance(error, RetryRequested):
+        wish = TaskError("RetryRequested", _plain(_message(error), MAX_MESSAGE), retryable=True)
+        return Raised(wish, error.delay_seconds)
+    call.hooks.error(context, error)
+    return raised(error, call.definition)
+
+
+def _is_asked_for(error: BaseException) -> bool:
+    """Whether it is the cancellation of the task (of asyncio) that awaits the handler, and not one of the handler's own."""
+    import asyncio
+
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _uncancelled(error: BaseException) -> BaseException:
+    import asyncio
+
+    if not isinstance(error, asyncio.CancelledError):
+        return error
+    told = RuntimeError("The task cancelled itself.")
+    told.__cause__ = error
+    return told
 
 
 def _finish(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -76,14 +143,19 @@ def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:
     try:
         return asyncio.run(coroutine)
     except asyncio.CancelledError as error:
-        raise RuntimeError("The task cancelled itself.") from error
+        raise _uncancelled(error) from error
 
 
 def _name(kind: type[BaseException]) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _is_retryable(error: BaseException) -> bool:
+def _is_retryable(error: BaseException, definition: Definition) -> bool:
+    """The task's classes decide first; an exception may still say of itself that it is not worth a retry."""
+    if isinstance(error, definition.no_retry_on):
+        return False
+    if definition.retry_on is not None and not isinstance(error, definition.retry_on):
+        return False
     try:
         return getattr(error, "retryable", True) is not False
     except Exception:  # noqa: BLE001 - it is the task's own property

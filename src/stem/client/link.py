@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 from stem.backends import connect, placed
 from stem.backends.split import join
+from stem.client.middleware import Hooks
 from stem.client.watcher import Watcher
 from stem.contracts.store import Store
 from stem.core.config import Settings, masked
@@ -22,6 +23,7 @@ class Link:
         self.settings = settings
         self.keyring = keyring
         self.clock = clock
+        self.hooks = Hooks()
         self.longest_wait_seconds: float | None = None  # in eager tests nothing moves while one waits
         self.before_wait: Callable[[], object] = _nothing
         self._placed: Settings | None = None  # once the store was opened: as found from where that was

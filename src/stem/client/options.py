@@ -20,9 +20,11 @@ from stem.core.retry import RetryStrategy
 
 UntilDone = Literal["until_done"]
 Duration = float | timedelta
+Classes = type[BaseException] | tuple[type[BaseException], ...]
 
 MAX_HEADERS_BYTES = 16 * 1024
 MAX_META_BYTES = 64 * 1024
+MAX_CONCURRENCY = 1_000_000
 
 
 class TaskOptions(TypedDict, total=False):
@@ -34,7 +36,13 @@ class TaskOptions(TypedDict, total=False):
     retry: RetryWish | None
     soft_limit: Duration | None
     hard_limit: Duration | None
+    retry_on: Classes | None  # only these are worth a retry
+    no_retry_on: Classes | None  # these are not, whatever else says so
+    max_concurrency: int | None  # running at a time, over the whole fleet
+    concurrency_per: str | None  # a header: each of its values has places of its own
     rate_limit: str | None  # "5/s", "100/m"
+    rate_burst: float | None  # starts saved up while there was nothing to do
+    rate_per: str | None  # a header: each of its values has a rate of its own
     priority: int | None  # 0 (last) to 9 (first), default 5
     unique: UntilDone | Duration | None
     isolate: bool
@@ -105,6 +113,38 @@ def check_limits(soft: float | None, hard: float | None) -> None:
         raise InvalidTask(f"The soft limit of {soft:g} s is not below the hard limit of {hard:g} s; lower it.")
 
 
+def check_concurrency(limit: Any, per: Any) -> None:
+    if limit is None:
+        if per is not None:
+            raise InvalidTask("concurrency_per is given and max_concurrency is not; say how many may run at a time.")
+        return
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_CONCURRENCY:
+        raise InvalidTask(f"max_concurrency {limit!r} is not a whole number from 1 to {MAX_CONCURRENCY:,}.")
+    _check_per("concurrency_per", per)
+
+
+def check_rate(rate: Any, burst: Any, per: Any) -> None:
+    if rate is None:
+        for name, value in (("rate_burst", burst), ("rate_per", per)):
+            if value is not None:
+                raise InvalidTask(f"{name} is given and rate_limit is not; write it like rate_limit='5/s'.")
+        return
+    if burst is not None and (
+        isinstance(burst, bool) or not isinstance(burst, int | float) or not 1 <= burst <= MAX_CONCURRENCY
+    ):
+        raise InvalidTask(f"rate_burst {burst!r} is not a number from 1 to {MAX_CONCURRENCY:,}.")
+    _check_per("rate_per", per)
+
+
+def _check_per(what: str, header: Any) -> None:
+    if header is None:
+        return
+    try:
+        check_headers({header: ""})
+    except (InvalidTask, TypeError):
+        raise InvalidTask(f"{what} is {header!r}; give the name of a header, like 'tenant'.") from None
+
+
 def check_unique(value: Any) -> UntilDone | float | Literal[""]:
     if value is False:
         return ""
@@ -137,7 +177,8 @@ def _moment(value: Any, what: str) -> datetime:
     return moment
 
 
-def _check_headers(value: Any) -> dict[str, Any]:
+def checked_headers(value: Any) -> dict[str, str]:
+    """Raises InvalidTask."""
     if not isinstance(value, Mapping):
         raise InvalidTask(f"headers is a {type(value).__name__}; give a dict of strings.")
     headers = check_headers(value)
@@ -147,15 +188,16 @@ def _check_headers(value: Any) -> dict[str, Any]:
         raise InvalidTask("A header holds characters that UTF-8 cannot carry; remove them.") from None
     if size > MAX_HEADERS_BYTES:
         raise InvalidTask(f"The headers take {size:,} bytes and the limit is {MAX_HEADERS_BYTES:,}; use arguments.")
-    return {"headers": headers}
+    return headers
 
 
-def _check_meta(value: Any) -> dict[str, Any]:
+def checked_meta(value: Any) -> dict[str, Any]:
+    """As a reader will see it: what is signed and kept is that. Raises InvalidTask."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise InvalidTask("meta is not an object; give a dict with string keys.")
     encoded = encode_json(dict(value), what="meta", limit_bytes=MAX_META_BYTES)
-    # Decoded again, so that what is signed and kept is what a reader will see.
-    return {"meta": msgspec.json.decode(encoded)}
+    meta: dict[str, Any] = msgspec.json.decode(encoded)
+    return meta
 
 
 def _seconds_of(what: str, *, above_zero: bool) -> Callable[[Any], float]:
@@ -177,8 +219,8 @@ _CHECKS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "delay": _field("delay_seconds", _seconds_of("delay", above_zero=False)),
     "not_before": _check_not_before,
     "expires": _check_expires,
-    "headers": _check_headers,
-    "meta": _check_meta,
+    "headers": _field("headers", checked_headers),
+    "meta": _field("meta", checked_meta),
     "max_retries": _field("max_retries", check_max_retries),
     "retry": _field("retry", check_travelling_retry),
     "soft_limit": _field("soft_limit", _seconds_of("soft_limit", above_zero=True)),

@@ -56,6 +56,22 @@ def check_max_retries(value: int) -> int:
     return value
 
 
+def check_retry_on(value: Any) -> tuple[type[BaseException], ...]:
+    classes = check_classes("retry_on", value)
+    if not classes:
+        raise InvalidTask("retry_on is empty; name the exceptions that are worth a retry, or set max_retries=0.")
+    return classes
+
+
+def check_classes(what: str, value: Any) -> tuple[type[BaseException], ...]:
+    """One exception class or several."""
+    classes = tuple(value) if isinstance(value, tuple | list) else (value,)
+    for one in classes:
+        if not isinstance(one, type) or not issubclass(one, BaseException):
+            raise InvalidTask(f"{what} holds {one!r}; give an exception class, or a tuple of them.")
+    return classes
+
+
 def seconds(what: str, value: Any, *, above_zero: bool = False) -> float:
     """A duration in seconds from a number or a timedelta. Raises InvalidTask."""
     if isinstance(value, timedelta):

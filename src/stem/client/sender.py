@@ -56,21 +56,40 @@ class Sender(Generic[P, R]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         """Store one call; when this returns it is kept. Raises InvalidTask or InvalidArguments with nothing written."""
-        return self._send(self._bind(args, kwargs))
+        return self._send(self.bind(args, kwargs))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
-        return await self._asend(self._bind(args, kwargs))
+        return await self._asend(self.bind(args, kwargs))
 
     def send(self, arguments: Mapping[str, Any]) -> TaskHandle[R]:
         """As `enqueue`, with the arguments by name in one object."""
-        return self._send(self._bind_object(arguments))
+        return self._send(self.bind_object(arguments))
 
     async def asend(self, arguments: Mapping[str, Any]) -> TaskHandle[R]:
-        return await self._asend(self._bind_object(arguments))
+        return await self._asend(self.bind_object(arguments))
+
+    def enqueue_by(self, push: Callable[[list[Push]], list[Receipt]], arguments: Mapping[str, Any]) -> TaskHandle[R]:
+        """Store one call, its arguments bound, over another connection than the app's own."""
+        if self._plan.connection is not None:  # only the app's own can join the caller's transaction
+            return self._send(arguments)
+        return self._handle(push([self._push(arguments)])[0])
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """One call as one object of named arguments. Raises InvalidArguments."""
+        signature = self.definition.signature
+        return dict(kwargs) if signature is None else signature.bind(args, kwargs)
+
+    def bind_object(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The same for a call that names all its arguments. Raises InvalidArguments."""
+        signature = self.definition.signature
+        if signature is not None:
+            return signature.bind_object(arguments)
+        refuse_no_object(arguments)
+        return arguments
 
     def item(self, *args: P.args, **kwargs: P.kwargs) -> Item[P, R]:
         """One call for `enqueue_many`. `task.options(id=…).item(…)` gives it an id of its own."""
-        return Item(self.definition.name, self._bind(args, kwargs), self._options, self._plan)
+        return Item(self.definition.name, self.bind(args, kwargs), self._options, self._plan)
 
     def enqueue_many(
         self,
@@ -129,17 +148,6 @@ class Sender(Generic[P, R]):
             check_limits(plan.soft_limit or task.soft_limit, plan.hard_limit or task.hard_limit)
         return plan
 
-    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        signature = self.definition.signature
-        return dict(kwargs) if signature is None else signature.bind(args, kwargs)
-
-    def _bind_object(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        signature = self.definition.signature
-        if signature is not None:
-            return signature.bind_object(arguments)
-        refuse_no_object(arguments)
-        return arguments
-
     def _send(self, arguments: Mapping[str, Any]) -> TaskHandle[R]:
         return self._handle(self._link.push([self._push(arguments)], self._plan.connection)[0])
 
@@ -153,7 +161,7 @@ class Sender(Generic[P, R]):
 
     def _push_item(self, item: Item[P, R] | Mapping[str, Any]) -> Push:
         if not isinstance(item, Item):
-            return self._push(self._bind_object(item))
+            return self._push(self.bind_object(item))
         if item.task != self.definition.name:
             raise InvalidTask(
                 f"It is a call of {item.task}, sent with {self.definition.name}; send it with its own task."

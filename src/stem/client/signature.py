@@ -9,11 +9,12 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from stem.client.context import TaskContext
 from stem.core.envelope import encode_args
 from stem.core.errors import InvalidArguments, InvalidTask
 from stem.core.ids import canonical
 
-CONTEXT_CLASS = "TaskContext"  # a parameter of this class is filled in by the worker and is no argument
+CONTEXT_CLASS = TaskContext.__name__  # what is left of an annotation that cannot be resolved
 
 
 class Signature:
@@ -206,7 +207,7 @@ def _is_context(hint: Any) -> bool:
         return hint.split("[")[0].split(".")[-1].strip() == CONTEXT_CLASS
     if get_origin(hint) is not None:
         return any(_is_context(part) for part in (get_origin(hint), *get_args(hint)))
-    return isinstance(hint, type) and hint.__name__ == CONTEXT_CLASS
+    return isinstance(hint, type) and issubclass(hint, TaskContext)
 
 
 def _json_type(hint: Any) -> Any:

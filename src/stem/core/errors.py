@@ -67,3 +67,15 @@ class TaskFailed(StemError):
 
 class TaskCancelled(StemError):
     """The task was revoked, purged or expired before it could succeed."""
+
+
+class SoftTimeLimitExceeded(StemError):
+    """The task ran past its soft limit; catch it to clean up, else the attempt counts as failed and is retried."""
+
+
+class TaskRevoked(BaseException):
+    """Someone revoked the task while it ran; what is raised in the handler to end it.
+
+    No Exception, so that a handler's `except Exception` (a loop that logs and goes on, say) cannot swallow it and run to
+    the end of work that nobody wants any more. Clean up in `finally`, and let it pass.
+    """

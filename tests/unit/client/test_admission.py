@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from stem import Delays, Exponential, Fixed, InvalidArguments, Stem
+from stem import Delays, Exponential, Fixed, InvalidArguments, Stem, TaskContext
 from stem.client.admit import Admitted, admit
 from stem.client.invoke import invoke
 from stem.core.delivery import Delivery, Lease
-from stem.core.outcome import Raised, Rejected, Retry, Returned
+from stem.core.outcome import Raised, Rejected, Retry, Returned, Revoked
 from stem.core.record import TaskError
 from stem.core.settle import settle
-from stem.testing import run_pending
+from stem.testing import StoreChannel, run_pending
 
 
 class Final(Exception):
@@ -57,19 +57,18 @@ def nested(depth: int) -> list[Any]:
     return value
 
 
-class TaskContext:
-    pass
-
-
 def delivered(app: Stem) -> Delivery:
     return app.store.broker.claim(["default"], limit=1, lease_seconds=60)[0]
 
 
-def outcome_of(app: Stem, function: Any, *args: Any, context: object = None, **options: Any) -> Returned | Raised:
+def outcome_of(app: Stem, function: Any, *args: Any, **options: Any) -> Returned | Raised | Revoked:
     app.task(name="it", **options)(function).enqueue(*args)
-    admitted = admit(app, delivered(app))
+    delivery = delivered(app)
+    admitted = admit(app, delivery)
     assert isinstance(admitted, Admitted)
-    return invoke(admitted, context=context)
+    channel = StoreChannel(app.store.broker, delivery.lease)
+    context = TaskContext(app, delivery, admitted.envelope, channel, "w")
+    return invoke(admitted, context, catch_interrupts=False)
 
 
 def test_a_good_delivery_is_admitted_with_typed_arguments(app: Stem) -> None:
@@ -242,7 +241,7 @@ def test_the_worker_fills_the_context_in(app: Stem) -> None:
     def it(ctx: TaskContext, a: int) -> bool:
         return isinstance(ctx, TaskContext)
 
-    assert outcome_of(app, it, 5, context=TaskContext()) == Returned(msgspec.Raw(b"true"))
+    assert outcome_of(app, it, 5) == Returned(msgspec.Raw(b"true"))
 
 
 def test_the_calls_policy_counts_before_the_tasks_and_that_before_the_apps(app: Stem) -> None:

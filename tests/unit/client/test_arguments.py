@@ -13,15 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stem import InvalidArguments, Stem
+from stem import InvalidArguments, Stem, TaskContext
 from stem.client.signature import Signature
 from stem.core.encode import encode_json
 
 LIMIT = 1 << 20
-
-
-class TaskContext:
-    """Stands in for the worker's: known by its name."""
 
 
 class Colour(Enum):
