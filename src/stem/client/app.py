@@ -4,10 +4,11 @@ import inspect
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 import msgspec
 
+from stem.client.context import TaskContext
 from stem.client.definition import defaults, define, elsewhere, same_function
 from stem.client.handle import TaskHandle
 from stem.client.link import Link
@@ -15,7 +16,7 @@ from stem.client.middleware import Hooks, Middleware
 from stem.client.options import CallOptions, Classes, Duration, TaskOptions
 from stem.client.policy import RetryWish
 from stem.client.sender import Sender, result_of
-from stem.client.task import AsyncTask, Decorator, Task
+from stem.client.task import AsyncTask, Decorator, TakesAnything, Task
 from stem.contracts.store import Store
 from stem.core.config import Settings, check_settings, from_environment
 from stem.core.errors import InvalidTask, UnknownTask
@@ -88,6 +89,14 @@ class Stem:
         """Add one more, after those that are there. It counts for what is sent and run from now on. Raises UsageError."""
         self.link.hooks = Hooks([*self.link.hooks.middleware, middleware])
 
+    @overload
+    def task(self, function: TakesAnything[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+    @overload
+    def task(self, function: TakesAnything[P, R], /) -> Task[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def task(self, function: Callable[Concatenate[TaskContext, P], Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+    @overload
+    def task(self, function: Callable[Concatenate[TaskContext, P], R], /) -> Task[P, R]: ...
     @overload
     def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
     @overload

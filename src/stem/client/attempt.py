@@ -8,8 +8,8 @@ import msgspec
 
 from stem.client.admit import Admitted, admit
 from stem.client.app import Stem
-from stem.client.context import Channel, TaskContext
-from stem.client.invoke import ainvoke, invoke
+from stem.client.context import Channel, TaskContext, running
+from stem.client.invoke import End, ainvoke, invoke
 from stem.core.delivery import Delivery
 from stem.core.outcome import Outcome, Rejected, Settlement
 from stem.core.settle import Policy, settle
@@ -28,6 +28,9 @@ class Verdict(msgspec.Struct, frozen=True):
 def _nothing(_admitted: Admitted) -> None: ...
 
 
+def _none() -> None: ...
+
+
 def attempt(
     app: Stem,
     delivery: Delivery,
@@ -35,19 +38,28 @@ def attempt(
     *,
     worker: str,
     begin: Begin = _nothing,
+    end: End = _none,
     roll: Roll = random.random,
     catch_interrupts: bool = True,
 ) -> Verdict:
-    """Run the handler, sync or async, in this thread. Nothing the task does is raised here; with `catch_interrupts` not
-    even a KeyboardInterrupt. `begin` is called once it is sure that the handler will run, right before it does."""
+    """Run the handler, sync or async, in this thread. Nothing the task does is raised here; without
+    `catch_interrupts` a KeyboardInterrupt is.
+
+    `begin` is called once it is sure that the handler will run, right before it does; what it raises is raised here. `end`
+    is called when the handler has been left, whatever it came to: what a signal raises in between is the attempt's outcome.
+    """
     admitted = admit(app, delivery)
     if isinstance(admitted, Rejected):
         return Verdict(_decided(admitted, Policy(), delivery, roll), None)
-    begin(admitted)
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
-    started_at = perf_counter()
-    outcome = invoke(admitted, context, catch_interrupts=catch_interrupts)
-    return _verdict(admitted, context, outcome, perf_counter() - started_at, roll)
+    token = running.set(context)
+    try:
+        begin(admitted)
+        started_at = perf_counter()
+        outcome = invoke(admitted, context, end, catch_interrupts=catch_interrupts)
+        return _verdict(admitted, context, outcome, perf_counter() - started_at, roll)
+    finally:
+        running.reset(token)
 
 
 async def aattempt(
@@ -57,6 +69,7 @@ async def aattempt(
     *,
     worker: str,
     begin: Begin = _nothing,
+    end: End = _none,
     roll: Roll = random.random,
     catch_interrupts: bool = True,
 ) -> Verdict:
@@ -64,11 +77,15 @@ async def aattempt(
     admitted = admit(app, delivery)
     if isinstance(admitted, Rejected):
         return Verdict(_decided(admitted, Policy(), delivery, roll), None)
-    begin(admitted)
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
-    started_at = perf_counter()
-    outcome = await ainvoke(admitted, context, catch_interrupts=catch_interrupts)
-    return _verdict(admitted, context, outcome, perf_counter() - started_at, roll)
+    token = running.set(context)
+    try:
+        begin(admitted)
+        started_at = perf_counter()
+        outcome = await ainvoke(admitted, context, end, catch_interrupts=catch_interrupts)
+        return _verdict(admitted, context, outcome, perf_counter() - started_at, roll)
+    finally:
+        running.reset(token)
 
 
 def _verdict(call: Admitted, context: TaskContext, outcome: Outcome, run_seconds: float, roll: Roll) -> Verdict:

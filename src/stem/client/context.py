@@ -57,12 +57,11 @@ class TaskContext:
     It is good while the attempt runs, in any thread of it.
     """
 
-    __slots__ = ("_app", "_channel", "_envelope", "_logger", "delivery", "is_running", "worker")
+    __slots__ = ("_app", "_channel", "_envelope", "_logger", "delivery", "worker")
 
     def __init__(self, app: "Stem", delivery: Delivery, envelope: Envelope, channel: Channel, worker: str) -> None:
         self.delivery = delivery
         self.worker = worker
-        self.is_running = False  # while the handler has the word: only then may an interrupt be raised in it
         self._app = app
         self._envelope = envelope
         self._channel = channel
@@ -156,13 +155,14 @@ class TaskContext:
         """As `task.enqueue(…)` or `app.enqueue(name, args=…)`, over the connection of whoever runs this task."""
         if isinstance(task, str):
             return self._enqueue_named(task, *args, **kwargs)
-        return task.enqueue_by(self._channel.push, task.bind(args, kwargs))
+        return task.enqueue_by(self._channel.push, self._app.link, task.bind(args, kwargs))
 
     def _enqueue_named(
         self, name: str, args: Mapping[str, Any] | None = None, *, check: bool = True, **options: Unpack[CallOptions]
     ) -> "TaskHandle[Any]":
         sender = self._app.sender(name, check=check).options(**options)
-        return sender.enqueue_by(self._channel.push, sender.bind_object({} if args is None else args))
+        arguments = sender.bind_object({} if args is None else args)
+        return sender.enqueue_by(self._channel.push, self._app.link, arguments)
 
     def _noted(self, name: str) -> str | None:
         value = self._envelope.meta.get(name)

@@ -5,8 +5,7 @@ from inspect import unwrap
 from typing import Any
 
 from stem.client.admit import Admitted
-from stem.client.context import RetryRequested, TaskContext, running
-from stem.client.definition import Definition
+from stem.client.context import RetryRequested, TaskContext
 from stem.core.encode import encode_json
 from stem.core.errors import InvalidArguments, TaskRevoked
 from stem.core.outcome import Raised, Returned, Revoked
@@ -15,61 +14,64 @@ from stem.core.record import TaskError
 MAX_MESSAGE, MAX_STACK = 8_000, 32_000
 
 
-def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool = True) -> Returned | Raised | Revoked:
+End = Callable[[], object]
+
+
+def invoke(call: Admitted, context: TaskContext, end: End, *, catch_interrupts: bool) -> Returned | Raised | Revoked:
     """Run the function, sync or async, to its end. Whatever it raises becomes an outcome; a KeyboardInterrupt only if
-    `catch_interrupts`."""
-    token = running.set(context)
+    `catch_interrupts`. An interrupt that strikes until `end` has returned is the handler's."""
     try:
-        call.hooks.consume(context)
-        with call.hooks.around(context):
-            context.is_running = True
-            try:
+        try:
+            call.hooks.consume(context)
+            with call.hooks.around(context):
                 value = call.function(**_arguments(call, context))
                 if isinstance(value, Coroutine):
                     value = _finish(value)
-            finally:
-                context.is_running = False
+        finally:
+            end()
     except BaseException as error:  # a task may raise anything
         if not catch_interrupts and isinstance(error, KeyboardInterrupt):
             raise
         return _ended(call, context, error)
-    finally:
-        running.reset(token)
     return _returned(call, value)
 
 
 async def ainvoke(
-    call: Admitted, context: TaskContext, *, catch_interrupts: bool = True
+    call: Admitted, context: TaskContext, end: End, *, catch_interrupts: bool
 ) -> Returned | Raised | Revoked:
     """As `invoke`, on the caller's loop. When the caller is cancelled, that is raised and no outcome."""
-    token = running.set(context)
     try:
-        call.hooks.consume(context)
-        with call.hooks.around(context):
-            context.is_running = True
-            try:
+        try:
+            call.hooks.consume(context)
+            with call.hooks.around(context):
                 value = call.function(**_arguments(call, context))
                 if isinstance(value, Coroutine):
                     value = await value
-            finally:
-                context.is_running = False
+        finally:
+            end()
     except BaseException as error:  # a task may raise anything
         if (not catch_interrupts and isinstance(error, KeyboardInterrupt)) or _is_asked_for(error):
             raise
         return _ended(call, context, _uncancelled(error))
-    finally:
-        running.reset(token)
     return _returned(call, value)
 
 
-def raised(error: BaseException, definition: Definition) -> Raised:
-    """The failure as it is recorded. The stack begins with the task's function."""
+def raised(
+    error: BaseException,
+    function: Callable[..., Any],
+    *,
+    retry_on: tuple[type[BaseException], ...] | None = None,
+    no_retry_on: tuple[type[BaseException], ...] = (),
+) -> Raised:
+    """The failure as it is recorded. `function` is where the stack begins that is of interest. Worth a retry are the
+    classes of `retry_on` (None: all) without those of `no_retry_on`, unless the error's own `retryable` is False."""
+    is_of_a_class = retry_on is None or isinstance(error, retry_on)
     return Raised(
         TaskError(
             _name(type(error)),
             _plain(_message(error), MAX_MESSAGE),
-            _plain(_stack(error, definition.function), MAX_STACK),
-            retryable=_is_retryable(error, definition),
+            _plain(_stack(error, function), MAX_STACK),
+            retryable=is_of_a_class and not isinstance(error, no_retry_on) and _is_retryable(error),
         )
     )
 
@@ -95,7 +97,8 @@ def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Raised
         wish = TaskError("RetryRequested", _plain(_message(error), MAX_MESSAGE), retryable=True)
         return Raised(wish, error.delay_seconds)
     call.hooks.error(context, error)
-    return raised(error, call.definition)
+    task = call.definition
+    return raised(error, task.function, retry_on=task.retry_on, no_retry_on=task.no_retry_on)
 
 
 def _is_asked_for(error: BaseException) -> bool:
@@ -150,12 +153,7 @@ def _name(kind: type[BaseException]) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _is_retryable(error: BaseException, definition: Definition) -> bool:
-    """The task's classes decide first; an exception may still say of itself that it is not worth a retry."""
-    if isinstance(error, definition.no_retry_on):
-        return False
-    if definition.retry_on is not None and not isinstance(error, definition.retry_on):
-        return False
+def _is_retryable(error: BaseException) -> bool:
     try:
         return getattr(error, "retryable", True) is not False
     except Exception:  # noqa: BLE001 - it is the task's own property

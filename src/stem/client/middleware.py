@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from copy import deepcopy
 from types import TracebackType
 from typing import Any
 
@@ -38,10 +39,10 @@ class Middleware:
         return nullcontext()
 
     def error(self, context: TaskContext, error: BaseException) -> None:
-        """The handler raised."""
+        """The handler raised. Not called for a revoke or for `ctx.retry`, which are no errors."""
 
     def settle(self, context: TaskContext, settlement: Settlement) -> None:
-        """What becomes of the task is decided, and about to be written."""
+        """What becomes of an attempt that ran is decided, and about to be written."""
 
 
 class Hooks:
@@ -58,9 +59,10 @@ class Hooks:
         self._settle = self._overridden("settle")[::-1]
 
     def enqueue(self, envelope: Envelope) -> Envelope:
+        """As the hooks want it. Each gets a copy: what it changes in place and then fails over is gone with it."""
         for hook in self._enqueue:
             try:
-                envelope = _changed(envelope, hook(envelope))
+                envelope = _changed(envelope, hook(_copied(envelope)))
             except Exception:  # noqa: BLE001 - a hook may raise anything
                 _report("enqueue", hook, envelope.id)
         return envelope
@@ -101,14 +103,18 @@ class Hooks:
         for hook in self._error:
             try:
                 hook(context, error)
-            except Exception:  # noqa: BLE001 - as above
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # noqa: BLE001 - the attempt is over, and nothing may keep it from being settled
                 _report("error", hook, context.id)
 
     def settle(self, context: TaskContext, settlement: Settlement) -> None:
         for hook in self._settle:
             try:
                 hook(context, settlement)
-            except Exception:  # noqa: BLE001 - as above
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # noqa: BLE001 - as above
                 _report("settle", hook, context.id)
 
     def _overridden(self, name: str) -> tuple[Callable[..., Any], ...]:
@@ -150,10 +156,12 @@ def _checked(middleware: object) -> Middleware:
     raise UsageError(f"{what} is no middleware; pass an object whose class derives from stem.Middleware.")
 
 
+def _copied(envelope: Envelope) -> Envelope:
+    return msgspec.structs.replace(envelope, headers=dict(envelope.headers), meta=deepcopy(envelope.meta))
+
+
 def _changed(envelope: Envelope, returned: object) -> Envelope:
     """What the hook made of the envelope: its headers and meta; the rest is the call's. Raises InvalidTask."""
-    if returned is envelope:
-        return envelope
     if not isinstance(returned, Envelope):
         raise InvalidTask(f"The hook returned a {type(returned).__name__}; return the envelope.")
     headers, meta = checked_headers(returned.headers), checked_meta(returned.meta)

@@ -94,7 +94,9 @@ def _sure(retry: RetryCallable) -> RetryCallable:
     def delay_of(attempt: int, error: TaskError) -> float:
         try:
             return seconds("A retry delay", retry(attempt, error))
-        except Exception:  # noqa: BLE001 - it is the task's own code
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - it is the task's own code
             return delay(Exponential(), attempt, 0.0)
 
     return delay_of

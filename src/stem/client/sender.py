@@ -68,9 +68,12 @@ class Sender(Generic[P, R]):
     async def asend(self, arguments: Mapping[str, Any]) -> TaskHandle[R]:
         return await self._asend(self.bind_object(arguments))
 
-    def enqueue_by(self, push: Callable[[list[Push]], list[Receipt]], arguments: Mapping[str, Any]) -> TaskHandle[R]:
-        """Store one call, its arguments bound, over another connection than the app's own."""
-        if self._plan.connection is not None:  # only the app's own can join the caller's transaction
+    def enqueue_by(
+        self, push: Callable[[list[Push]], list[Receipt]], link: Link, arguments: Mapping[str, Any]
+    ) -> TaskHandle[R]:
+        """Store one call, its arguments bound, over a connection to the store of `link` that someone else holds. A task of
+        another app, and a call that joins a transaction, go their own way."""
+        if link is not self._link or self._plan.connection is not None:
             return self._send(arguments)
         return self._handle(push([self._push(arguments)])[0])
 

@@ -28,10 +28,10 @@ class Signature:
         parameters = list(inspect.signature(function).parameters.values())
         hints = _hints(function)
         self.name = name
-        self.context = next((p.name for p in parameters if _is_context(hints.get(p.name))), None)
-        arguments = [p for p in parameters if p.name != self.context]
-        for parameter in arguments:
+        for parameter in parameters:
             _refuse_positional(name, parameter)
+        self.context = _context_of(name, [p.name for p in parameters if _is_context(hints.get(p.name))])
+        arguments = [p for p in parameters if p.name != self.context]
         extra = next((p for p in arguments if p.kind is p.VAR_KEYWORD), None)
         named = [p for p in arguments if p is not extra]
         self.names = tuple(p.name for p in named)
@@ -200,6 +200,14 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         except (NameError, AttributeError, TypeError, SyntaxError):
             hints[name] = annotation
     return hints
+
+
+def _context_of(name: str, contexts: list[str]) -> str | None:
+    if len(contexts) > 1:
+        raise InvalidTask(
+            f"Task {name} takes {' and '.join(contexts)}, and an attempt has one context; keep one of them."
+        )
+    return contexts[0] if contexts else None
 
 
 def _is_context(hint: Any) -> bool:

@@ -68,7 +68,7 @@ def outcome_of(app: Stem, function: Any, *args: Any, **options: Any) -> Returned
     assert isinstance(admitted, Admitted)
     channel = StoreChannel(app.store.broker, delivery.lease)
     context = TaskContext(app, delivery, admitted.envelope, channel, "w")
-    return invoke(admitted, context, catch_interrupts=False)
+    return invoke(admitted, context, lambda: None, catch_interrupts=False)
 
 
 def test_a_good_delivery_is_admitted_with_typed_arguments(app: Stem) -> None:
