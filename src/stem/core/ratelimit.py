@@ -1,10 +1,14 @@
-"""How often a task may start, over the whole fleet."""
+"""How often a task may start, over the whole fleet. Pure: the store that keeps the level says what time it is."""
 
 import re
+from typing import NamedTuple
 
 import msgspec
 
 from stem.core.errors import InvalidTask
+
+HORIZON_SECONDS = 60.0  # nobody is told to come back much later than this
+GRACE_SECONDS = 1e-6  # clocks are no finer: who comes back when told must not miss its token by a rounding
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)?\s*([smhd])\s*", re.ASCII)
@@ -17,6 +21,15 @@ class Rate(msgspec.Struct, frozen=True):
     per_seconds: float
 
 
+class Level(NamedTuple):
+    """What was left in a bucket, and for how long from then on its tokens had been promised."""
+
+    tokens: float
+    promised_seconds: float
+    pace_seconds: float  # a token
+    updated_at: float
+
+
 def parse_rate(text: str) -> Rate:
     """`5/s`, `100/m`, `1000/h`, `1/d`, or a number of units: `5/10s`."""
     match = _RATE.fullmatch(text) if isinstance(text, str) else None
@@ -26,3 +39,41 @@ def parse_rate(text: str) -> Rate:
         if rate.tokens > 0 and rate.per_seconds > 0:
             return rate
     raise InvalidTask(f"Rate limit {text!r} is not a count over a time; write it like '5/s', '100/m' or '1000/h'.")
+
+
+def default_burst(rate: Rate) -> float:
+    """One second's worth of tokens, at least 1."""
+    return max(1.0, rate.tokens / rate.per_seconds)
+
+
+def take(level: Level | None, *, pace_seconds: float, burst: float, now: float, chance: float) -> tuple[float, Level]:
+    """0 if a token is granted, else the seconds after which to come back; and the level that is left. None is a full one.
+
+    Each refusal is sent to a token of its own, so that a backlog does not come back all at once. Past the horizon there
+    are none to promise: `chance` (0 to 1) spreads those over its later half, and the level stays as it was.
+    """
+    level = level or Level(burst, 0.0, pace_seconds, now)
+    if level.updated_at > now:  # a clock was set back: go on from here, or nothing would come until it has caught up
+        level = level._replace(updated_at=now)
+    tokens, promised_seconds = _now_in(level, pace_seconds, burst, now)
+    missing_seconds = (1.0 - tokens) * pace_seconds
+    if missing_seconds <= GRACE_SECONDS:
+        return 0.0, Level(tokens - 1.0, promised_seconds, pace_seconds, now)
+    wait_seconds = max(promised_seconds, missing_seconds)
+    horizon_seconds = max(HORIZON_SECONDS, 2 * pace_seconds)
+    if wait_seconds > horizon_seconds:
+        return horizon_seconds * (1.0 + chance) / 2, level
+    return wait_seconds, Level(tokens, wait_seconds + pace_seconds, pace_seconds, now)
+
+
+def full_at(level: Level, burst: float) -> float:
+    """From when on the level says no more than a bucket never taken from."""
+    return level.updated_at + max(level.promised_seconds, (burst - level.tokens) * level.pace_seconds)
+
+
+def _now_in(level: Level, pace_seconds: float, burst: float, now: float) -> tuple[float, float]:
+    """Its tokens, and for how long they are promised. Promises made at another pace are void."""
+    passed_seconds = now - level.updated_at
+    tokens = min(burst, level.tokens + passed_seconds / pace_seconds)
+    is_void = level.pace_seconds != pace_seconds
+    return tokens, 0.0 if is_void else max(0.0, level.promised_seconds - passed_seconds)
