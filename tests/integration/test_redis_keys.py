@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from stem.backends import connect
+from stem.contracts.limiter import Bucket, Place
 from stem.contracts.store import Store
 from stem.core.config import Retention, Settings
 from stem.core.delivery import DeadFilter
@@ -86,6 +87,8 @@ def live(store: Store) -> Iterator[None]:
         ]
     )
     store.locks.acquire("lock", owner="me", ttl_seconds=0.2)
+    store.limiter.take([Bucket("k", tokens=5, per_seconds=1, burst=1)])
+    store.limiter.hold([Place("k", holder="me", limit=1, ttl_seconds=0.2)])
     store.heartbeats.beat(_heartbeat(), ttl_seconds=0.2)
     store.mail.send("box", b"message", ttl_seconds=0.2)
     store.mail.publish("channel", b"message", ttl_seconds=0.2)

@@ -57,6 +57,7 @@ def join(broker: Store, results: Store) -> Store:
         events=broker.events,
         revokes=broker.revokes,
         locks=broker.locks,
+        limiter=broker.limiter,
         heartbeats=broker.heartbeats,
         mail=broker.mail,
         upkeep=SplitUpkeep(broker.upkeep, results.upkeep, records),

@@ -9,6 +9,7 @@ from stem.contracts.broker import Broker
 from stem.contracts.deadletters import DeadLetters
 from stem.contracts.events import Events
 from stem.contracts.heartbeats import Heartbeats
+from stem.contracts.limiter import Limiter
 from stem.contracts.locks import Locks
 from stem.contracts.mail import Mail
 from stem.contracts.results import Results
@@ -43,8 +44,8 @@ class Upkeep(ABC):
 
     @abstractmethod
     def prune(self) -> int:
-        """Drop what retention has outlived: ended records and their unique keys, events, locks, heartbeats, mail, revokes.
-        Bounded work a call; returns how many entries went. 0 says that nothing is left to drop."""
+        """Drop what retention has outlived: ended records and their unique keys, events, locks, limits, heartbeats, mail,
+        revokes. Bounded work a call; returns how many entries went. 0 says that nothing is left to drop."""
 
     @abstractmethod
     def close(self) -> None:
@@ -62,6 +63,7 @@ class Store:
     events: Events
     revokes: Revokes
     locks: Locks
+    limiter: Limiter
     heartbeats: Heartbeats
     mail: Mail
     upkeep: Upkeep

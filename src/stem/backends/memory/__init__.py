@@ -7,6 +7,7 @@ from stem.backends.memory.broker import MemoryBroker
 from stem.backends.memory.deadletters import MemoryDeadLetters
 from stem.backends.memory.events import MemoryEvents
 from stem.backends.memory.heartbeats import MemoryHeartbeats
+from stem.backends.memory.limiter import MemoryLimiter
 from stem.backends.memory.locks import MemoryLocks
 from stem.backends.memory.mail import MemoryMail
 from stem.backends.memory.results import MemoryResults
@@ -39,6 +40,7 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         events=MemoryEvents(space, door),
         revokes=MemoryRevokes(space),
         locks=MemoryLocks(space),
+        limiter=MemoryLimiter(space),
         heartbeats=MemoryHeartbeats(space),
         mail=MemoryMail(space, door),
         upkeep=MemoryUpkeep(space, door),

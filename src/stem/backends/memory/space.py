@@ -14,6 +14,7 @@ from stem.core.config import Retention
 from stem.core.event import Event
 from stem.core.heartbeat import Heartbeat
 from stem.core.lifecycle import EventKind, State, waiting_state
+from stem.core.ratelimit import Level
 from stem.core.record import TaskError, TaskRecord, moment, moment_or_none
 from stem.core.revoke import RevokeRecord
 from stem.runtime.clock import Clock
@@ -116,6 +117,8 @@ class Space:
         self.revokes: dict[str, RevokeRecord] = {}
         self.locks: dict[str, tuple[str, int, float]] = {}  # name: (owner, fence, until)
         self.heartbeats: dict[str, tuple[Heartbeat, float, float]] = {}  # worker: (beat, at, until)
+        self.buckets: dict[str, tuple[Level, float]] = {}  # key: (level, until)
+        self.places: dict[str, dict[str, float]] = {}  # key: holder: until
         self.boxes: dict[str, deque[Posted]] = {}
         self.channels: dict[str, deque[Posted]] = {}
         self._numbers: dict[str, int] = {}

@@ -30,6 +30,7 @@ class MemoryUpkeep(Upkeep):
                 self._prune_tasks()
                 + self._prune_events()
                 + self._prune_leases()
+                + self._prune_limits()
                 + self._prune_mail(self._space.boxes)
                 + self._prune_mail(self._space.channels)
                 + MemoryRevokes(self._space).prune()
@@ -75,6 +76,22 @@ class MemoryUpkeep(Upkeep):
         for key in keys:
             del self._space.uniques[key]
         return len(locks) + len(workers) + len(keys)
+
+    def _prune_limits(self) -> int:
+        """Buckets that are full again, and places whose holder is gone."""
+        now = self._space.clock()
+        buckets = [key for key, (_, until) in self._space.buckets.items() if until <= now]
+        for key in buckets:
+            del self._space.buckets[key]
+        pruned = len(buckets)
+        for key, holders in list(self._space.places.items()):
+            live = {holder: until for holder, until in holders.items() if until > now}
+            pruned += len(holders) - len(live)
+            if live:
+                self._space.places[key] = live
+            else:
+                del self._space.places[key]
+        return pruned
 
     def _prune_mail(self, boxes: dict[str, deque[Posted]]) -> int:
         now = self._space.clock()

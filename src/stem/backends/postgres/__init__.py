@@ -8,6 +8,7 @@ from stem.backends.postgres.deadletters import PostgresDeadLetters
 from stem.backends.postgres.events import PostgresEvents
 from stem.backends.postgres.heartbeats import PostgresHeartbeats
 from stem.backends.postgres.housekeeping import Housekeeper
+from stem.backends.postgres.limiter import PostgresLimiter
 from stem.backends.postgres.link import Link
 from stem.backends.postgres.listener import Listener
 from stem.backends.postgres.locks import PostgresLocks
@@ -41,6 +42,7 @@ def connect(url: str, settings: Settings) -> Store:
         events=PostgresEvents(space),
         revokes=PostgresRevokes(space),
         locks=PostgresLocks(space),
+        limiter=PostgresLimiter(space),
         heartbeats=PostgresHeartbeats(space),
         mail=PostgresMail(space),
         upkeep=PostgresUpkeep(space, housekeeper),

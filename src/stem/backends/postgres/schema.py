@@ -10,12 +10,14 @@ from stem.backends.postgres.link import Link, Timed
 from stem.backends.postgres.statements import text
 from stem.core.errors import StoreRefused
 
-VERSION = 2
+VERSION = 3
 OLDEST_SERVER = 130000
 
 _TABLES = (
     "version", "now", "messages", "records", "dead", "events", "uniques", "locks", "heartbeats", "revokes", "mail", "upkeep",
+    "buckets", "places",
 )  # fmt: skip
+_SINCE = {"buckets": 3, "places": 3}  # the version that brought a table, for those that version 1 did not have
 _INLINED = frozenset({"cells"})  # touches no table, and is inlined only while it has no settings
 # The verbs look rows up by index whatever the statistics say: a plan made for an empty table must not scan a full one.
 _SETTINGS = (
@@ -105,9 +107,10 @@ def _migrate(conn: Timed, link: Link) -> None:
     if conn.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone() is None:
         conn.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
     conn.execute(sql.SQL("SET LOCAL search_path = {}, pg_temp").format(sql.Identifier(schema)))
-    if version == 0:
-        for table in _TABLES:
+    for table in _TABLES:
+        if version < _SINCE.get(table, 1):
             conn.execute(text(f"tables/{table}.sql"))
+    if version == 0:
         conn.execute("INSERT INTO version (version) VALUES (%s)", [VERSION])
     _make_verbs(conn)
     conn.execute("UPDATE version SET version = %s", [VERSION])

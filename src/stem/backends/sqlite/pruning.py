@@ -39,7 +39,13 @@ class Pruner:
         with space.file.writing() as connection:
             now = space.now()
             horizon = now - space.retention.results_seconds
-            bounded = (("task_prune", horizon), ("unique_prune", now), ("mail_prune", now))
+            bounded = (
+                ("task_prune", horizon),
+                ("unique_prune", now),
+                ("mail_prune", now),
+                ("bucket_prune", now),
+                ("place_prune", now),
+            )
             small = (("lock_prune", now), ("heartbeat_prune", now), ("revoke_prune", now))
             return [
                 *(connection.execute(SQL[name], (space.ns, until, _STEP)).rowcount for name, until in bounded),

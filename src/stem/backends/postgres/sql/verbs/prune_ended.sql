@@ -22,6 +22,18 @@ BEGIN
         SELECT x.ctid FROM revokes x WHERE x.ns = _ns AND x.expires_at <= _now LIMIT _limit FOR UPDATE SKIP LOCKED
     ));
     GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
+    DELETE FROM buckets b WHERE b.ctid = ANY (ARRAY(
+        SELECT x.ctid FROM buckets x WHERE x.ns = _ns AND x.expires_at <= _now LIMIT _limit FOR UPDATE SKIP LOCKED
+    ));
+    GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
+    DELETE FROM places p WHERE p.ctid = ANY (ARRAY(
+        SELECT x.ctid FROM places x WHERE x.ns = _ns AND x.expires_at <= _now LIMIT _limit FOR UPDATE SKIP LOCKED
+    ));
+    GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
+    DELETE FROM holders o WHERE o.ctid = ANY (ARRAY(
+        SELECT x.ctid FROM holders x WHERE x.ns = _ns AND x.expires_at <= _now LIMIT _limit FOR UPDATE SKIP LOCKED
+    ));
+    GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
     INSERT INTO upkeep (ns, pruned_at) VALUES (_ns, _now) ON CONFLICT (ns) DO UPDATE SET pruned_at = excluded.pruned_at;
     RETURN _gone;
 END $$
