@@ -7,11 +7,12 @@ the server's msgpack does not know.
 
 from collections.abc import Iterator
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
-from stem.backends.redis.space import microseconds
+from stem.backends.redis.space import microseconds, pack
 from stem.core import envelope as envelopes
 from stem.core.delivery import DeadLetter, Delivery, Ending, Lease
 from stem.core.envelope import Push
@@ -22,7 +23,10 @@ from stem.core.record import TaskError, TaskRecord, moment
 from stem.core.revoke import RevokeRecord
 
 FORMAT = 1  # of a packed task
+RAN = "ran"  # a row of the log that is two events
 SMALL = 1024  # bytes; so long a body lies in its task, a longer one beside it, so that changes need not copy it
+
+Pushed = tuple[Any, ...]  # as push.lua takes it
 
 
 class Letter(msgspec.Struct, frozen=True, array_like=True):
@@ -64,9 +68,12 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk of events, a field each column: one value that all of them share, or a list. False stands for none."""
+    """A chunk of events, a field each column: one value that all rows share, or a list. False stands for none.
 
-    kind: EventKind | list[EventKind]
+    A row is an event, or two if its kind is `RAN`: `started`, then `succeeded`.
+    """
+
+    kind: str | list[str]
     at: int | list[int]
     id: list[str]
     name: str | list[str]
@@ -92,8 +99,8 @@ class Marked(msgspec.Struct, frozen=True, omit_defaults=True):
     expires: int | None = None
 
 
-def pushed(push: Push) -> tuple[Any, ...]:
-    """As push.lua takes it. Written out at length, for nothing runs more often."""
+def pushed(push: Push) -> Pushed:
+    """Written out at length, for nothing runs more often."""
     envelope, unique = push.envelope, push.unique
     body = envelopes.encode(envelope)
     is_plain = (
@@ -115,6 +122,11 @@ def pushed(push: Push) -> tuple[Any, ...]:
         unique.key if unique is not None and unique.seconds is None else False,
         body.decode() if len(body) <= SMALL else False,
     )
+
+
+def middle(row: Pushed) -> bytes:
+    """What is stored of a push as it is: its fields one after the other, without the head of a list."""
+    return pack(row[1:])[1:]
 
 
 def ended(ending: Ending) -> tuple[Any, ...]:
@@ -208,12 +220,11 @@ def numbered_letter(packed: bytes, body: bytes) -> tuple[int, DeadLetter]:
 def events(last: int, packed: bytes, after: int, limit: int) -> list[Event]:
     """Those of the chunk that ends at offset `last` which come after that one, at most so many."""
     told = _decode_told(packed)
-    count = len(told.id)
-    first = last - count + 1
+    columns = [each if isinstance(each, list) else [each] * len(told.id) for each in msgspec.structs.astuple(told)]
+    rows = [row for kind, *fields in zip(*columns, strict=True) for row in _rows(kind, *fields)]
+    first = last - len(rows) + 1
     start = max(0, after + 1 - first)
-    columns = [each if isinstance(each, list) else [each] * count for each in msgspec.structs.astuple(told)]
-    rows = zip(*(column[start : start + limit] for column in columns), strict=True)
-    return [_event(first + start + i, *row) for i, row in enumerate(rows)]
+    return [_event(first + start + i, *row) for i, row in enumerate(rows[start : start + limit])]
 
 
 def revoke(mark: Marked) -> RevokeRecord:
@@ -269,6 +280,14 @@ def _unsuccessful(settlement: Retry | Dead | Requeue | Cancelled) -> tuple[Any, 
             return json(TaskError("Cancelled", reason)), data, 0, False, "", False
 
 
+def _rows(kind: str, at: int, *fields: Any) -> list[tuple[Any, ...]]:
+    """A row of the log, one an event."""
+    if kind != RAN:
+        return [(EventKind(kind), at, *fields)]
+    *_, started, _ = fields
+    return [(EventKind.STARTED, started, *fields), (EventKind.SUCCEEDED, at, *fields)]
+
+
 def _event(
     offset: int,
     kind: EventKind,
@@ -314,6 +333,7 @@ def _texts(meta: dict[str, Any]) -> dict[str, str] | bool:
     return {key: json(value) for key, value in meta.items()} if meta else False
 
 
+kind = itemgetter(0, 2, 3, 4)  # of a push: its options, name, queue and priority
 _encoder = msgspec.json.Encoder()
 _error_decoder = msgspec.json.Decoder(TaskError)
 decode_task = msgspec.msgpack.Decoder(Stored).decode

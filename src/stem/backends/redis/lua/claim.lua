@@ -1,4 +1,4 @@
--- needs: call tasks space
+-- needs: call tasks entry log space
 -- Broker.claim: lease the best due tasks of all named queues; end those that have expired. Each task to one claim only.
 -- INPUT {queues, limit, lease, expired = the error of an expired task, as JSON}
 -- Reply: 1 if there is more to end or to deliver, the packed tasks, the bodies of those that have theirs aside

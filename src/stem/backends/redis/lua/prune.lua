@@ -1,4 +1,4 @@
--- needs: call tasks space
+-- needs: call tasks entry log space
 -- Upkeep.prune, one step: drop outlived records and events. All other keys expire by themselves.
 -- INPUT {limit, results = ended up to here, events = logged up to here}
 -- Reply: how many records, events and workers went.
@@ -6,14 +6,25 @@ local log = PREFIX .. 'events'
 local floor, offset = last_number('floor'), last_number('offset')
 local before = floor
 
+-- When each event of the chunk was; a row of kind 'ran' is two.
+local function moments_of(chunk)
+  local kinds, at, ids, started, moments = chunk[1], chunk[2], chunk[3], chunk[9], {}
+  for i = 1, #ids do
+    if (type(kinds) == 'table' and kinds[i] or kinds) == 'ran' then
+      moments[#moments + 1] = type(started) == 'table' and started[i] or started
+    end
+    moments[#moments + 1] = type(at) == 'table' and at[i] or at
+  end
+  return moments
+end
+
 local function drop_old_events(entry)
   local last = tonumber(entry[1]:match('^%d+'))
-  local chunk = cmsgpack.unpack(entry[2][2])
-  local moments, count = chunk[2], #chunk[3]
-  for i = 1, count do
-    local at = last - count + i
+  local moments = moments_of(cmsgpack.unpack(entry[2][2]))
+  for i, moment in ipairs(moments) do
+    local at = last - #moments + i
     if at > floor then
-      if (type(moments) == 'table' and moments[i] or moments) > INPUT.events then
+      if moment > INPUT.events then
         return false
       end
       floor = at

@@ -1,4 +1,4 @@
--- needs: call tasks space
+-- needs: call tasks entry log space
 -- Broker.reclaim: take back tasks whose lease has run out, oldest first; too many deaths are a crash loop.
 -- INPUT {limit, deaths}
 -- Reply, packed: {{returned ids}, {dead ids}}
@@ -13,7 +13,7 @@ for _, id in ipairs(ids) do
   if tasks[id] and tasks[id][HELD] then
     lost[#lost + 1] = tasks[id]
   else
-    leases_gone[#leases_gone + 1] = id -- its record was evicted or overwritten
+    drop_lease(id) -- its record was evicted or overwritten
   end
 end
 table.sort(lost, function(a, b)

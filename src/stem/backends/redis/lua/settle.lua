@@ -1,4 +1,4 @@
--- needs: call tasks space
+-- needs: call tasks entry log space
 -- Broker.settle: write each ending whole: record, acknowledgement, meta, events, follow-ups.
 -- INPUT {worker, ids of all tasks and follow-ups}. ARGV[3] a packed list: each ending {id, fence, kind, run, meta, number of its
 --   follow-ups, payload}, unless it succeeded also {error, data, delay, died, reason, letter}, then its follow-ups as push.lua
@@ -8,49 +8,88 @@
 local worker, list = INPUT[1], ARGV[3]
 local offset, position, refused = first_item(list), 0, {}
 
-read(INPUT[2])
+-- Most endings are successes that leave nothing but the record: these copy what stays of the packed task, and never make a
+-- table of it. False if it is no such ending, or the lease is not good.
+local function succeed(id, fence, run, payload)
+  local packed, pack = tasks[id], cmsgpack.pack
+  if type(packed) ~= 'string' or packed:sub(1, HEAD) ~= packed_head(WIDTH, fence, true) then
+    return false
+  end
+  local middle, state, _, _, is_aside, attempt, enqueued_at, _, _, started_at, _, beat =
+    cmsgpack.unpack_limit(packed, SEQ - STATE, HEAD)
+  local behind, _, _, name, queue, _, _, unique = cmsgpack.unpack_limit(packed, BODY - SEQ, middle)
+  if is_aside or unique then
+    return false
+  end
+  if run and state ~= 'running' then
+    started_at = NOW - run
+    log(2, 'ran', NOW, id, name, queue, attempt, worker, enqueued_at, started_at, false)
+  else
+    log(1, 'succeeded', NOW, id, name, queue, attempt, worker, enqueued_at, started_at, false)
+  end
+  tasks[id] = packed_head(ENDED_WIDTH, fence, false)
+    .. pack('succeeded', false, false, false, attempt, enqueued_at, NOW, worker, started_at, NOW, beat, payload, false)
+    .. packed:sub(middle + 1, behind - 1) -- up to the unique key, which is a byte where there is none
+  write(id, tasks[id])
+  unleased(id, queue)
+  end_of(id, true)
+  return true
+end
+
+local function settle(id, fence, kind, run, meta, payload, failure, data, delay, died, reason, letter)
+  local task = held(id, fence)
+  if not task then
+    return false
+  end
+  if run and task[STATE] ~= 'running' then
+    start(task, worker, NOW - run)
+  end
+  touch(task)
+  task[WORKER], task[UPDATED] = worker, NOW
+  if meta then
+    for key, value in pairs(meta) do
+      note(task, key, value)
+    end
+  end
+  if kind ~= 'failed' then
+    tell(kind, task, NOW, data)
+  end
+  if kind == 'succeeded' then
+    finish(task, 'succeeded', false)
+    task[PAYLOAD] = payload
+  elseif kind == 'failed' then
+    bury(task, reason, failure, letter, data)
+  elseif kind == 'revoked' then
+    finish(task, 'cancelled', failure)
+  else
+    if kind == 'retried' then
+      task[ATTEMPT], task[ERROR] = task[ATTEMPT] + 1, failure
+    elseif died then
+      task[DEATHS] = task[DEATHS] + 1
+    end
+    wait_again(task, NOW + delay)
+  end
+  return true
+end
+
+read_packed(INPUT[2])
 while offset >= 0 do
   local behind, id, fence, kind, run, meta, follow_ups, payload = cmsgpack.unpack_limit(list, 7, offset + 1)
-  local failure, data, delay, died, reason, letter
+  local is_settled
+  position = position + 1
   if kind ~= 'succeeded' then
+    local failure, data, delay, died, reason, letter
     behind, failure, data, delay, died, reason, letter = cmsgpack.unpack_limit(list, 6, behind)
-  end
-  local task = held(id, fence)
-  offset, position = behind, position + 1
-  if not task then
-    refused[#refused + 1] = position
+    is_settled = settle(id, fence, kind, run, meta, payload, failure, data, delay, died, reason, letter)
   else
-    if run and task[STATE] ~= 'running' then
-      start(task, worker, NOW - run)
-    end
-    touch(task)
-    task[WORKER], task[UPDATED] = worker, NOW
-    if meta then
-      for key, value in pairs(meta) do
-        note(task, key, value)
-      end
-    end
-    if kind ~= 'failed' then
-      tell(kind, task, NOW, data)
-    end
-    if kind == 'succeeded' then
-      finish(task, 'succeeded', false)
-      task[PAYLOAD] = payload
-    elseif kind == 'failed' then
-      bury(task, reason, failure, letter, data)
-    elseif kind == 'revoked' then
-      finish(task, 'cancelled', failure)
-    else
-      if kind == 'retried' then
-        task[ATTEMPT], task[ERROR] = task[ATTEMPT] + 1, failure
-      elseif died then
-        task[DEATHS] = task[DEATHS] + 1
-      end
-      wait_again(task, NOW + delay)
-    end
+    is_settled = not meta and succeed(id, fence, run, payload) or settle(id, fence, kind, run, meta, payload)
+  end
+  offset = behind
+  if not is_settled then
+    refused[#refused + 1] = position
   end
   for _ = 1, follow_ups do
-    if task then
+    if is_settled then
       behind, offset = push(list, offset)
     else
       offset = cmsgpack.unpack_limit(list, PUSHED, offset + 1)

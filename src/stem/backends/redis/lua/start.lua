@@ -1,4 +1,4 @@
--- needs: call tasks space
+-- needs: call tasks entry log space
 -- Broker.start: these attempts run now. Twice is a no-op.
 -- INPUT {leases = {{id, fence}, …}, worker}
 -- Reply, packed: the positions of the refused.

@@ -1,18 +1,17 @@
 -- Tasks are read once, changed in Lua, and written by commit() with few commands for the whole batch.
-local RANK = 562949953421312 -- 2^49: a priority's share of a ready score; sequence numbers stay below it
-local CHUNK = 200 -- events in one entry of the log, ids in one of the list of endings
 local NEW = {} -- stands for a task that is pushed right now: nobody holds it
 
-local tasks = {} -- id → task, false where the store has none
+local tasks = {} -- id → task, or packed task as long as nobody has looked into it; false where the store has none
 local changed, changes = {}, 0 -- with their number, for asking a long table its length is a search
 local writes, written = {}, 0 -- key, packed task, …
-local told = 0 -- how many events stand in the columns
-local kinds, moments, ids, names, queues, attempts, workers, enqueued, started, data
 local bodies, bodies_gone = {}, {}
 local uniques, uniques_set = {}, {} -- key → holder's id; key → milliseconds, 0 to release, -1 to hold until released
 local indexed, entries = {}, 0
 local ready, delayed = {}, {} -- queue → score, member, …
-local leases, leases_gone = {}, {}
+local leases = {}
+local leases_gone, leases_dropped = {}, 0
+local ended, endings = {}, 0 -- ids
+local ended_now, ends = {}, 0 -- those of them that are to be swept in the order of time
 local buried, unburied = {}, {}
 local running, dead = {}, {} -- queue → by how much its count changes
 
@@ -26,7 +25,7 @@ local function append(lists, name, a, b)
   list[length + 1], list[length + 2], list.n = a, b, length + 2
 end
 
-local function read(ids)
+local function read_packed(ids)
   local wanted = {}
   for _, id in ipairs(ids) do
     if tasks[id] == nil then
@@ -35,9 +34,24 @@ local function read(ids)
     end
   end
   for i, packed in ipairs(fetch('t:', wanted)) do
-    if packed then
-      tasks[wanted[i]] = thaw(packed)
-    end
+    tasks[wanted[i]] = packed
+  end
+end
+
+-- The task of this id, which must have been read.
+local function known(id)
+  local task = tasks[id]
+  if type(task) == 'string' then
+    task = thaw(task)
+    tasks[id] = task
+  end
+  return task
+end
+
+local function read(ids)
+  read_packed(ids)
+  for _, id in ipairs(ids) do
+    known(id)
   end
 end
 
@@ -59,7 +73,7 @@ end
 
 -- The task, if the lease on it is still good.
 local function held(id, fence)
-  local task = tasks[id]
+  local task = known(id)
   return task and task[HELD] and task[FENCE] == fence and task
 end
 
@@ -76,44 +90,9 @@ local function write(id, packed)
   written = written + 2
 end
 
--- What all events of a chunk have in common is written once.
-local function column(values)
-  local first = values[1]
-  for i = 2, told do
-    if values[i] ~= first then
-      return values
-    end
-  end
-  return first
-end
-
--- An entry's id is the offset of its last event.
-local function write_events()
-  local offset = last_number('offset') + told
-  local chunk = {
-    column(kinds), column(moments), ids, column(names), column(queues),
-    column(attempts), column(workers), column(enqueued), column(started), column(data),
-  }
-  redis.call('XADD', PREFIX .. 'events', string.format('%d-0', offset), 'e', cmsgpack.pack(chunk))
-  numbers.offset, told = offset, 0
-end
-
-local function log(kind, at, id, name, queue, attempt, worker, enqueued_at, started_at, more)
-  if told == CHUNK then
-    write_events()
-  end
-  if told == 0 then
-    kinds, moments, ids, names, queues, attempts, workers, enqueued, started, data = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
-  end
-  local i = told + 1
-  told = i
-  kinds[i], moments[i], ids[i], names[i], queues[i] = kind, at, id, name, queue
-  attempts[i], workers[i], enqueued[i], started[i], data[i] = attempt, worker, enqueued_at, started_at, more
-end
-
 local function tell(kind, task, at, more)
   log(
-    kind, at, task[ID], task[NAME], task[QUEUE], task[ATTEMPT], task[WORKER], task[ENQUEUED], task[STARTED], more or false
+    1, kind, at, task[ID], task[NAME], task[QUEUE], task[ATTEMPT], task[WORKER], task[ENQUEUED], task[STARTED], more or false
   )
 end
 
@@ -148,11 +127,20 @@ local function promote(queues, limit)
   end
 end
 
+local function drop_lease(id)
+  leases_dropped = leases_dropped + 1
+  leases_gone[leases_dropped] = id
+end
+
+local function unleased(id, queue)
+  drop_lease(id)
+  running[queue] = (running[queue] or 0) - 1
+end
+
 local function unlease(task)
   if task[HELD] then
     task[HELD] = false
-    leases_gone[#leases_gone + 1] = task[ID]
-    running[task[QUEUE]] = (running[task[QUEUE]] or 0) - 1
+    unleased(task[ID], task[QUEUE])
   end
 end
 
@@ -227,10 +215,8 @@ local function unbury(task)
 end
 
 -- Take in the push that is packed at this offset; its id must have been read. Returns what became of it (true, false for a
--- known id, or the id that holds its key), and where the next one begins. Most pushes have no options: what is stored is
--- then what came, between two strings that all such pushes share.
+-- known id, or the id that holds its key), and where the next one begins.
 local PUSHED = 8 -- fields of a push
-local plain_head, plain_tail
 local function push(packed, offset)
   local behind, options, id, name, queue, priority, meta, unique, body = cmsgpack.unpack_limit(packed, PUSHED, offset + 1)
   local first = offset + 3
@@ -255,22 +241,12 @@ local function push(packed, offset)
     bodies[#bodies + 1] = PREFIX .. 'b:' .. id
     bodies[#bodies + 1] = large
   end
-  local seq, pack = number('seq'), cmsgpack.pack
-  local head, tail
-  if options or not plain_head then
-    head = packed_head(WIDTH, 0, false)
-      .. pack('queued', expires, visible, large and true, 0, NOW, NOW, false, false, false, false, false, false)
-    tail = pack(due, 0, false)
-  end
-  if not options then
-    plain_head, plain_tail = plain_head or head, plain_tail or tail
-    head, tail = plain_head, plain_tail
-  end
+  local seq = number('seq')
   tasks[id] = NEW
-  write(id, head .. pack(seq) .. packed:sub(first, behind) .. tail)
+  write(id, new_front(expires, visible, large and true) .. cmsgpack.pack(seq) .. packed:sub(first, behind) .. new_back(due))
   indexed[entries + 1], indexed[entries + 2] = seq, id
   entries = entries + 2
-  log('enqueued', NOW, id, name, queue, 0, false, NOW, false, false)
+  log(1, 'enqueued', NOW, id, name, queue, 0, false, NOW, false, false)
   enter(id, queue, priority, seq, due)
   return true, behind
 end
@@ -323,27 +299,33 @@ local function write_ended(ids)
   end
 end
 
+-- To be told to those who wait for it; `is_swept`: its record goes when its time has come, in the order of endings.
+local function end_of(id, is_swept)
+  endings = endings + 1
+  ended[endings] = id
+  if is_swept then
+    ends = ends + 1
+    ended_now[ends] = id
+  end
+end
+
 local function write_tasks()
-  local ended, endings, now, ends, late = {}, 0, {}, 0, {}
+  local late = {}
   for i = 1, changes do
     local task = changed[i]
     local id = task[ID]
     write(id, freeze(task))
     if TERMINAL[task[STATE]] then
-      endings = endings + 1
-      ended[endings] = id
       if task[FINISHED] ~= NOW then
         late[#late + 1] = task[FINISHED] or 0
         late[#late + 1] = id
-      elseif not task[LETTER] then
-        ends = ends + 1
-        now[ends] = id
       end
+      end_of(id, task[FINISHED] == NOW and not task[LETTER])
     end
   end
   spread(writes, 'MSET')
   spread(late, 'ZADD', PREFIX .. 'late')
-  write_ended(now)
+  write_ended(ended_now)
   if endings > 0 then
     redis.call('PUBLISH', PREFIX .. 'ended', cmsgpack.pack(ended))
   end
@@ -360,20 +342,6 @@ local function write_uniques()
       redis.call('SET', name, uniques[key], 'PX', milliseconds)
     end
   end
-end
-
--- What lies at or below the floor is gone, though its entry may remain.
-local function close_log()
-  if told == 0 then
-    return
-  end
-  write_events()
-  local stream = PREFIX .. 'events'
-  if numbers.offset - last_number('floor') > RETENTION.events + math.max(10000, RETENTION.events / 100) then
-    numbers.floor = numbers.offset - RETENTION.events
-    redis.call('XTRIM', stream, 'MINID', string.format('%d-0', numbers.floor + 1))
-  end
-  redis.call('PUBLISH', stream, numbers.offset)
 end
 
 local function write_counts(name, changes)
@@ -406,8 +374,7 @@ local function commit()
     entered[queue] = true
   end
   for queue in pairs(entered) do
-    redis.call('SADD', PREFIX .. 'queues', queue)
-    redis.call('PUBLISH', PREFIX .. 'wake:' .. queue, '')
+    announce(queue)
   end
   close_log()
   flush_numbers()

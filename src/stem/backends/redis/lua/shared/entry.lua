@@ -1,0 +1,23 @@
+-- How a task enters: what is stored of it, the ready score that orders it, the word that wakes those who wait.
+local RANK = 562949953421312 -- 2^49: a priority's share of a ready score; sequence numbers stay below it
+
+-- All of a new task before its sequence number. Most have no options, and share it.
+local plain_front
+local function new_front(expires, visible, is_aside)
+  local is_plain = not (expires or visible or is_aside)
+  local front = is_plain and plain_front
+    or packed_head(WIDTH, 0, false)
+      .. cmsgpack.pack('queued', expires, visible, is_aside, 0, NOW, NOW, false, false, false, false, false, false)
+  plain_front = is_plain and front or plain_front
+  return front
+end
+
+-- All behind its body.
+local function new_back(due)
+  return cmsgpack.pack(due, 0, false)
+end
+
+local function announce(queue)
+  redis.call('SADD', PREFIX .. 'queues', queue)
+  redis.call('PUBLISH', PREFIX .. 'wake:' .. queue, '')
+end
