@@ -14,7 +14,7 @@ from uuid import uuid4
 from stem.backends import memory
 from stem.client.app import Stem
 from stem.client.attempt import attempt
-from stem.contracts.broker import Broker
+from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Ending, Lease, Report
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import TaskRevoked
@@ -105,7 +105,7 @@ def run(app: Stem, delivery: Delivery) -> None:
     verdict = attempt(
         app,
         delivery,
-        StoreChannel(broker, lease),
+        StoreChannel(app.store, lease),
         worker=WORKER,
         begin=lambda _admitted: broker.start([lease], worker=WORKER),
         roll=lambda: 0.0,
@@ -115,21 +115,24 @@ def run(app: Stem, delivery: Delivery) -> None:
 
 
 class StoreChannel:
-    """What a task says goes straight into the store."""
+    """What a task says goes straight into the store, and a revoke that is to end it is found there."""
 
-    def __init__(self, broker: Broker, lease: Lease) -> None:
-        self._broker = broker
+    def __init__(self, store: Store, lease: Lease) -> None:
+        self._store = store
         self._lease = lease
 
     def beat(self, progress: dict[str, Any] | None) -> None:
-        self._heed(self._broker.report([Report(self._lease, progress)], worker=WORKER))
+        self._heed(self._store.broker.report([Report(self._lease, progress)], worker=WORKER))
 
     def extend(self, seconds: float) -> None:
-        self._heed(self._broker.renew([self._lease], lease_seconds=seconds))
+        self._heed(self._store.broker.renew([self._lease], lease_seconds=seconds))
 
     def push(self, pushes: Sequence[Push]) -> list[Receipt]:
-        return self._broker.push(pushes)
+        return self._store.broker.push(pushes)
 
     def _heed(self, refused: list[Lease]) -> None:
         if refused:
             raise TaskRevoked("the lease was lost")
+        revoke = self._store.revokes.get([self._lease.id]).get(self._lease.id)
+        if revoke is not None and revoke.terminate:
+            raise TaskRevoked(revoke.reason)

@@ -2,7 +2,7 @@
 
 from typing import Any, assert_type
 
-from stem import AsyncTask, Stem, Task, TaskHandle
+from stem import AsyncTask, Middleware, Stem, Task, TaskContext, TaskHandle, current_task
 from stem.client.sender import Item
 
 app = Stem("memory://typing")
@@ -28,7 +28,33 @@ async def count(words: list[str]) -> dict[str, int]:
     return dict.fromkeys(words, 1)
 
 
+@app.task
+def report(ctx: TaskContext, year: int, *, deep: bool = False) -> str:
+    ctx.progress(0.5, "half", rows=7)
+    assert_type(ctx.enqueue(add, 1, b=2), TaskHandle[int])
+    assert_type(ctx.enqueue(add.options(delay=5), 1), TaskHandle[int])
+    assert_type(ctx.enqueue(report, 2024, deep=True), TaskHandle[str])
+    assert_type(ctx.enqueue("any.name", args={"a": 1}, priority=9), TaskHandle[Any])
+    return ctx.retry(5) if year < 2000 else f"{year}{deep}"
+
+
+@app.task(retry_on=(OSError, ValueError), no_retry_on=KeyError, max_concurrency=2, rate_limit="5/s", rate_burst=9)
+async def crawl(ctx: TaskContext, url: str) -> int:
+    return len(f"{ctx.tenant}{url}")
+
+
+@app.task
+def keep(what: object, n: int) -> int:
+    return n if what else 0
+
+
 def accepted() -> None:
+    assert_type(report.enqueue(2024, deep=True), TaskHandle[str])
+    assert_type(report(2024), str)
+    assert_type(crawl.enqueue("https://example.org"), TaskHandle[int])
+    assert_type(keep.enqueue("anything", 1), TaskHandle[int])
+    assert_type(current_task().parent_id, str | None)
+    app.use(Middleware())
     assert_type(add(1), int)
     assert_type(add.enqueue(1, b=3), TaskHandle[int])
     assert_type(add.enqueue(1).get(timeout=5), int)
@@ -43,12 +69,21 @@ def accepted() -> None:
 async def awaited() -> None:
     assert_type(await fetch("https://example.org"), bytes)
     assert_type(await (await fetch.aenqueue("https://example.org")), bytes)
+    assert_type(await crawl("https://example.org"), int)
     assert_type(await count.enqueue(["a"]).aget(1), dict[str, int])
     task: AsyncTask[[list[str]], dict[str, int]] = count
     assert_type(await task(["a"]), dict[str, int])
 
 
-def refused() -> None:
+def refused(ctx: TaskContext) -> None:
+    report.enqueue("2024")  # type: ignore[arg-type]
+    report.enqueue(ctx)  # type: ignore[arg-type]
+    crawl.enqueue(5)  # type: ignore[arg-type]
+    keep.enqueue("anything", "1")  # type: ignore[arg-type]
+    ctx.enqueue(add, "1")  # type: ignore[call-overload]
+    ctx.enqueue("any.name", args=5)  # type: ignore[call-overload]
+    app.use(Middleware)  # type: ignore[arg-type]
+    app.task(retry_on="ValueError")  # type: ignore[call-overload]
     add.enqueue("1")  # type: ignore[arg-type]
     add.enqueue()  # type: ignore[call-arg]
     add.enqueue(1, c=3)  # type: ignore[call-arg]

@@ -9,7 +9,7 @@ import msgspec
 from stem.client.admit import Admitted, admit
 from stem.client.app import Stem
 from stem.client.context import Channel, TaskContext, running
-from stem.client.invoke import End, ainvoke, invoke
+from stem.client.invoke import ainvoke, invoke
 from stem.core.delivery import Delivery
 from stem.core.outcome import Outcome, Rejected, Settlement
 from stem.core.settle import Policy, settle
@@ -28,9 +28,6 @@ class Verdict(msgspec.Struct, frozen=True):
 def _nothing(_admitted: Admitted) -> None: ...
 
 
-def _none() -> None: ...
-
-
 def attempt(
     app: Stem,
     delivery: Delivery,
@@ -38,15 +35,15 @@ def attempt(
     *,
     worker: str,
     begin: Begin = _nothing,
-    end: End = _none,
     roll: Roll = random.random,
     catch_interrupts: bool = True,
 ) -> Verdict:
-    """Run the handler, sync or async, in this thread. Nothing the task does is raised here; without
-    `catch_interrupts` a KeyboardInterrupt is.
+    """Run the handler, sync or async, in this thread. Nothing the task does is raised here, except a KeyboardInterrupt
+    without `catch_interrupts`.
 
-    `begin` is called once it is sure that the handler will run, right before it does; what it raises is raised here. `end`
-    is called when the handler has been left, whatever it came to: what a signal raises in between is the attempt's outcome.
+    `begin` is called when it is sure that the handler will run, right before it does; what it raises is raised here.
+    A signal may raise SoftTimeLimitExceeded or TaskRevoked while the current context `is_running`: that is the attempt's,
+    wherever it strikes. At other times it must not, for it would be raised here.
     """
     admitted = admit(app, delivery)
     if isinstance(admitted, Rejected):
@@ -55,9 +52,9 @@ def attempt(
     token = running.set(context)
     try:
         begin(admitted)
-        started_at = perf_counter()
-        outcome = invoke(admitted, context, end, catch_interrupts=catch_interrupts)
-        return _verdict(admitted, context, outcome, perf_counter() - started_at, roll)
+        began_at = perf_counter()
+        outcome = invoke(admitted, context, catch_interrupts=catch_interrupts)
+        return _verdict(admitted, context, outcome, perf_counter() - began_at, roll)
     finally:
         running.reset(token)
 
@@ -69,7 +66,6 @@ async def aattempt(
     *,
     worker: str,
     begin: Begin = _nothing,
-    end: End = _none,
     roll: Roll = random.random,
     catch_interrupts: bool = True,
 ) -> Verdict:
@@ -81,9 +77,9 @@ async def aattempt(
     token = running.set(context)
     try:
         begin(admitted)
-        started_at = perf_counter()
-        outcome = await ainvoke(admitted, context, end, catch_interrupts=catch_interrupts)
-        return _verdict(admitted, context, outcome, perf_counter() - started_at, roll)
+        began_at = perf_counter()
+        outcome = await ainvoke(admitted, context, catch_interrupts=catch_interrupts)
+        return _verdict(admitted, context, outcome, perf_counter() - began_at, roll)
     finally:
         running.reset(token)
 

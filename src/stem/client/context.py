@@ -57,11 +57,12 @@ class TaskContext:
     It is good while the attempt runs, in any thread of it.
     """
 
-    __slots__ = ("_app", "_channel", "_envelope", "_logger", "delivery", "worker")
+    __slots__ = ("_app", "_channel", "_envelope", "_logger", "delivery", "is_running", "worker")
 
     def __init__(self, app: "Stem", delivery: Delivery, envelope: Envelope, channel: Channel, worker: str) -> None:
         self.delivery = delivery
         self.worker = worker
+        self.is_running = False  # while the handler has the word: then, and only then, may an interrupt be raised in it
         self._app = app
         self._envelope = envelope
         self._channel = channel

@@ -135,7 +135,7 @@ def define(
         max_concurrency=max_concurrency,
         concurrency_per=concurrency_per,
         rate_limit=None if rate_limit is None else parse_rate(rate_limit),
-        rate_burst=rate_burst,
+        rate_burst=None if rate_burst is None else float(rate_burst),
         rate_per=rate_per,
         isolate=isolate,
     )

@@ -14,42 +14,41 @@ from stem.core.record import TaskError
 MAX_MESSAGE, MAX_STACK = 8_000, 32_000
 
 
-End = Callable[[], object]
-
-
-def invoke(call: Admitted, context: TaskContext, end: End, *, catch_interrupts: bool) -> Returned | Raised | Revoked:
-    """Run the function, sync or async, to its end. Whatever it raises becomes an outcome; a KeyboardInterrupt only if
-    `catch_interrupts`. An interrupt that strikes until `end` has returned is the handler's."""
+def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> Returned | Raised | Revoked:
+    """Run the function, sync or async, to its end. Whatever it raises becomes an outcome, a KeyboardInterrupt only if
+    `catch_interrupts`; and so does whatever a signal raises, wherever it strikes, while the context `is_running`."""
     try:
         try:
+            context.is_running = True
             call.hooks.consume(context)
             with call.hooks.around(context):
                 value = call.function(**_arguments(call, context))
                 if isinstance(value, Coroutine):
                     value = _finish(value)
         finally:
-            end()
+            context.is_running = False
     except BaseException as error:  # a task may raise anything
+        context.is_running = False  # once more: the first time may have been cut off
         if not catch_interrupts and isinstance(error, KeyboardInterrupt):
             raise
         return _ended(call, context, error)
     return _returned(call, value)
 
 
-async def ainvoke(
-    call: Admitted, context: TaskContext, end: End, *, catch_interrupts: bool
-) -> Returned | Raised | Revoked:
+async def ainvoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> Returned | Raised | Revoked:
     """As `invoke`, on the caller's loop. When the caller is cancelled, that is raised and no outcome."""
     try:
         try:
+            context.is_running = True
             call.hooks.consume(context)
             with call.hooks.around(context):
                 value = call.function(**_arguments(call, context))
                 if isinstance(value, Coroutine):
                     value = await value
         finally:
-            end()
+            context.is_running = False
     except BaseException as error:  # a task may raise anything
+        context.is_running = False
         if (not catch_interrupts and isinstance(error, KeyboardInterrupt)) or _is_asked_for(error):
             raise
         return _ended(call, context, _uncancelled(error))

@@ -66,9 +66,9 @@ def outcome_of(app: Stem, function: Any, *args: Any, **options: Any) -> Returned
     delivery = delivered(app)
     admitted = admit(app, delivery)
     assert isinstance(admitted, Admitted)
-    channel = StoreChannel(app.store.broker, delivery.lease)
+    channel = StoreChannel(app.store, delivery.lease)
     context = TaskContext(app, delivery, admitted.envelope, channel, "w")
-    return invoke(admitted, context, lambda: None, catch_interrupts=False)
+    return invoke(admitted, context, catch_interrupts=False)
 
 
 def test_a_good_delivery_is_admitted_with_typed_arguments(app: Stem) -> None:
@@ -161,7 +161,7 @@ def test_an_async_function_is_run_to_its_end_also_under_a_running_loop(app: Stem
         await asyncio.sleep(0)
         return 7
 
-    async def under_a_loop() -> Returned | Raised:
+    async def under_a_loop() -> Returned | Raised | Revoked:
         return outcome_of(app, it)
 
     assert outcome_of(app, it) == Returned(msgspec.Raw(b"7"))
