@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from stem.cli import arguments, ending, loading, show, times
+from stem.cli import arguments, ending, show, times
 from stem.cli.session import Session, check_shared, in_session
 from stem.core.errors import ConfigError, UsageError
 
@@ -82,6 +82,8 @@ def _app(session: Session, path: str | None) -> "Iterator[Stem]":
     if not path:
         app = Stem(settings=session.settings())
     else:
+        from stem.client import loading
+
         os.environ.update(session.environment())  # before the import: that is when an app reads its settings
         app = loading.load(path)
         _check_flags_hold(session, app, path)

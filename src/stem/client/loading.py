@@ -1,9 +1,11 @@
-"""Find the user's app by `module:name`. Whatever its import does wrong becomes one sentence."""
+"""Find the user's app by `module:name`, or by `path/to/file.py:name`. Whatever its import does wrong becomes one sentence."""
 
 import os
 import sys
 from contextlib import redirect_stdout, suppress
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stem.core.errors import ConfigError
@@ -15,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def load(path: str) -> "Stem":
-    """The app at `package.module:name`; the name is `app` if none is given. Raises ConfigError."""
+    """The app at `package.module:name` or `file.py:name`; the name is `app` if none is given. Raises ConfigError."""
     from stem import Stem
 
     module_name, _, attribute = path.partition(":")
-    module = _imported(module_name, path)
+    module = _from_file(module_name) if module_name.endswith(".py") else _imported(module_name, path)
     app = module
     for name in (attribute or "app").split("."):
         if not hasattr(app, name):
@@ -30,6 +32,24 @@ def load(path: str) -> "Stem":
     if not isinstance(app, Stem):
         raise ConfigError(f"{path!r} is a {type(app).__name__} and not a Stem app; name the app as --app module:name.")
     return app
+
+
+def _from_file(file: str) -> "ModuleType":
+    """A script, under the name it would be imported by: what it guards with `__name__ == "__main__"` does not run."""
+    place = Path(file).absolute()
+    name = place.stem
+    spec = spec_from_file_location(name, place)
+    if spec is None or spec.loader is None or not place.is_file():
+        raise ConfigError(f"There is no file {file}; name the app as --app module:name or --app file.py:name.")
+    module = sys.modules[name] = module_from_spec(spec)
+    if str(place.parent) not in sys.path:
+        sys.path.insert(0, str(place.parent))
+    try:
+        with redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise _broken(name, error) from error
+    return module
 
 
 def _imported(module_name: str, path: str) -> "ModuleType":

@@ -1,0 +1,36 @@
+"""What the operating system can do for a tree of processes that must not outlive its root."""
+
+import ctypes
+import os
+import signal
+
+_PR_SET_PDEATHSIG = 1
+
+imports_for_isolates = False  # true in a worker's fork server and isolates, where no other worker may start
+
+
+def die_with(parent: int) -> None:
+    """Let the kernel end this process when its parent ends; at once if that has happened already."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def oom_kills() -> int:
+    """How many processes the kernel has ended for want of memory: those of our control group, else of the machine."""
+    for path, name in (("/sys/fs/cgroup/memory.events", "oom_kill"), ("/proc/vmstat", "oom_kill")):
+        try:
+            with open(path) as file:
+                for line in file:
+                    key, _, value = line.partition(" ")
+                    if key == name:
+                        return int(value)
+        except OSError:
+            continue
+    return 0
+
+
+def usable_cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,47 @@
+"""A duty in a thread of its own: done again and again until it is stopped, whatever one round comes to."""
+
+import logging
+from collections.abc import Callable
+from threading import Event, Thread
+from typing import Protocol
+
+log = logging.getLogger("stem.service")
+
+
+class Service(Protocol):
+    """Started in order, stopped in reverse."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Ticker:
+    """Calls `duty` every `seconds`, the first time at once. A round that raises is logged, and the next one comes."""
+
+    def __init__(self, name: str, seconds: float, duty: Callable[[], object]) -> None:
+        self._name = name
+        self._seconds = seconds
+        self._duty = duty
+        self._stopped = Event()
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stopped.is_set():
+            try:
+                self._duty()
+                failures = 0
+            except Exception as error:  # noqa: BLE001 - a duty goes on; the store may be back next time
+                failures += 1
+                if failures == 1:
+                    log.warning("%s failed: %s", self._name, error)
+            self._stopped.wait(self._seconds)

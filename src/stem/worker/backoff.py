@@ -1,0 +1,24 @@
+"""How long to leave a store in peace after it has failed us: longer each time, never the same for two workers."""
+
+import random
+
+FIRST_SECONDS = 0.1
+MOST_SECONDS = 2.0  # a store that is back is used again well within ten seconds
+
+
+class Backoff:
+    def __init__(self) -> None:
+        self._failures = 0
+
+    @property
+    def is_failing(self) -> bool:
+        return self._failures > 0
+
+    def failed(self) -> float:
+        """Seconds to wait now."""
+        full = min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(self._failures, 10))
+        self._failures += 1
+        return full * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+
+    def succeeded(self) -> None:
+        self._failures = 0

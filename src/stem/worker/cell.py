@@ -1,0 +1,107 @@
+"""Memory that a supervisor and one isolate share: what runs in each slot, since when, until when, and its last progress.
+
+A slot is 4096 bytes, one for each task that may run at once. Words are eight bytes and aligned, so each is written whole;
+a word that says the others are good is written last.
+"""
+
+import mmap
+import os
+import time
+
+SLOT_BYTES = 4096
+SLOT_WORDS = SLOT_BYTES // 8
+PROGRESS_BYTES = SLOT_BYTES - 64
+
+# Word by word. The isolate writes the first six, the supervisor the last two.
+NUMBER, STARTED_AT, SOFT_AT, HARD_AT, BEATS, LENGTH, INTERRUPTED, INTERRUPTION = range(8)
+
+SOFT_LIMIT, REVOKED = 1, 2
+
+
+class Cell:
+    """Both sides map the same memory. Times are the machine's monotonic clock, which all its processes share."""
+
+    def __init__(self, descriptor: int, slots: int) -> None:
+        self._map = mmap.mmap(descriptor, slots * SLOT_BYTES)
+        view = memoryview(self._map)
+        self._words = view.cast("Q")
+        self._times = view.cast("d")
+        self._bytes = view
+        self.slots = slots
+
+    @classmethod
+    def create(cls, slots: int) -> tuple["Cell", int]:
+        """A cell, and the descriptor that gives it to another process."""
+        descriptor = os.memfd_create("stem-cell", os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, slots * SLOT_BYTES)
+        return cls(descriptor, slots), descriptor
+
+    # The isolate's side
+
+    def begin(self, slot: int, number: int) -> None:
+        base = slot * SLOT_WORDS
+        times = self._times
+        times[base + STARTED_AT] = time.monotonic()
+        times[base + SOFT_AT] = 0.0
+        times[base + HARD_AT] = 0.0
+        self._words[base + NUMBER] = number
+
+    def limit(self, slot: int, soft_limit: float | None, hard_limit: float | None) -> None:
+        base = slot * SLOT_WORDS
+        started_at = self._times[base + STARTED_AT]
+        if soft_limit is not None:
+            self._times[base + SOFT_AT] = started_at + soft_limit
+        if hard_limit is not None:
+            self._times[base + HARD_AT] = started_at + hard_limit
+
+    def end(self, slot: int) -> None:
+        self._words[slot * SLOT_WORDS + NUMBER] = 0
+
+    def beat(self, slot: int, progress: bytes) -> None:
+        """An odd count of beats says that the writing is under way."""
+        base, words = slot * SLOT_WORDS, self._words
+        beats = words[base + BEATS]
+        words[base + BEATS] = beats + 1
+        start = slot * SLOT_BYTES + 64
+        self._bytes[start : start + len(progress)] = progress
+        words[base + LENGTH] = len(progress)
+        words[base + BEATS] = beats + 2
+
+    def interruption(self, slot: int, number: int) -> int:
+        """Why the supervisor wants this run to stop; 0 if it does not."""
+        base = slot * SLOT_WORDS
+        return self._words[base + INTERRUPTION] if self._words[base + INTERRUPTED] == number else 0
+
+    # The supervisor's side
+
+    def running(self, slot: int) -> int:
+        """The number of the run in this slot; 0 if there is none."""
+        return self._words[slot * SLOT_WORDS + NUMBER]
+
+    def times(self, slot: int) -> tuple[float, float, float]:
+        """When it started, and when its soft and its hard limit end; 0 for a limit that it has not."""
+        base = slot * SLOT_WORDS
+        started_at, soft_at, hard_at = self._times[base + STARTED_AT : base + HARD_AT + 1]
+        return started_at, soft_at, hard_at
+
+    def beats(self, slot: int) -> int:
+        return self._words[slot * SLOT_WORDS + BEATS]
+
+    def progress(self, slot: int) -> tuple[int, bytes] | None:
+        """The count of beats and the last progress; None while it is being written."""
+        base, start = slot * SLOT_WORDS, slot * SLOT_BYTES + 64
+        before = self._words[base + BEATS]
+        found = bytes(self._bytes[start : start + min(self._words[base + LENGTH], PROGRESS_BYTES)])
+        after = self._words[base + BEATS]
+        return (before, found) if before == after and before % 2 == 0 else None
+
+    def interrupt(self, slot: int, number: int, why: int) -> None:
+        base = slot * SLOT_WORDS
+        self._words[base + INTERRUPTION] = why
+        self._words[base + INTERRUPTED] = number
+
+    def close(self) -> None:
+        self._words.release()
+        self._times.release()
+        self._bytes.release()
+        self._map.close()

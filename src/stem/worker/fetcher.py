@@ -1,0 +1,126 @@
+"""Claims what the pool has room for, in a thread of its own, and sleeps until there is something to claim."""
+
+import logging
+import time
+from collections.abc import Callable
+from threading import Event, Thread
+
+from stem.contracts.store import Store
+from stem.core.delivery import Delivery
+from stem.core.errors import StemError
+from stem.worker.backoff import Backoff
+from stem.worker.pool import Pool
+
+log = logging.getLogger("stem.worker")
+
+# The loop comes round at least this often, also with nothing to do.
+ROUND_SECONDS = 5.0
+QUICK_SECONDS, SLOW_SECONDS = 0.1, 1.0
+MOST_AT_ONCE = 1000
+
+
+class Fetcher:
+    """It has a store of its own: closing that ends its waiting, and a new one is a new connection.
+
+    How many it holds ahead follows the pace: doubled when a batch was gone within a tenth of a second, halved when it
+    lasted longer than one, up to `prefetch`. So quick tasks come in large batches, and slow ones are not hoarded.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        pool: Pool,
+        queues: list[str],
+        offer: Callable[[list[Delivery]], None],
+        *,
+        prefetch: int,
+        lease_seconds: float,
+    ) -> None:
+        self._store = store
+        self._pool = pool
+        self._queues = queues
+        self._offer = offer
+        self._prefetch = prefetch
+        self._lease_seconds = lease_seconds
+        self._ahead = min(prefetch, pool.concurrency)
+        self._claimed_at = 0.0
+        self._backoff = Backoff()
+        self._reduced_by: set[int] = set()  # what ran when the store was lost
+        self._room = Event()
+        self._stopped = Event()
+        self._thread = Thread(target=self._run, name="fetcher", daemon=True)
+        self.polled_at = time.monotonic()  # when a poll was last finished, or was not called for
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Nothing is claimed once this has returned."""
+        self._stopped.set()
+        self._room.set()
+        self._store.upkeep.close()
+        self._thread.join(timeout=10)
+
+    def has_room(self) -> None:
+        """Called often; wakes the fetcher only when half of what it may hold is gone."""
+        if not self._room.is_set() and self._pool.load <= self._pool.concurrency + self._allowance() // 2:
+            self._room.set()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            room = self._wanted()
+            if room <= 0:
+                self._await_room()
+                continue
+            try:
+                found = self._claim(room)
+                self._backoff.succeeded()
+                self.polled_at = time.monotonic()
+                if not found:
+                    self._store.broker.wait(self._queues, timeout_seconds=ROUND_SECONDS)
+            except StemError as error:
+                if not self._stopped.is_set():
+                    self._lost(error)
+
+    def _claim(self, room: int) -> bool:
+        self._pace()
+        deliveries = self._store.broker.claim(
+            self._queues, limit=min(room, MOST_AT_ONCE), lease_seconds=self._lease_seconds
+        )
+        if deliveries:
+            self._claimed_at = time.monotonic()
+            self._offer(deliveries)
+        return bool(deliveries)
+
+    def _pace(self) -> None:
+        if not self._claimed_at:
+            return
+        lasted = time.monotonic() - self._claimed_at
+        if lasted < QUICK_SECONDS:
+            self._ahead = min(self._prefetch, max(1, self._ahead) * 2)
+        elif lasted > SLOW_SECONDS:
+            self._ahead = max(min(self._prefetch, self._pool.concurrency), self._ahead // 2)
+        self._claimed_at = 0.0
+
+    def _wanted(self) -> int:
+        return self._pool.concurrency + self._allowance() - self._pool.load
+
+    def _allowance(self) -> int:
+        """Nothing ahead while tasks run that were cut off from the store: their leases may have gone to others."""
+        if self._reduced_by:
+            self._reduced_by &= self._pool.held.keys()
+            return 0
+        return self._ahead
+
+    def _await_room(self) -> None:
+        self._room.clear()
+        if self._wanted() <= 0:
+            self._room.wait(timeout=1.0)
+        self.polled_at = time.monotonic()
+
+    def _lost(self, error: StemError) -> None:
+        if not self._backoff.is_failing:
+            log.warning("store.lost while claiming: %s", error)
+            self._reduced_by = set(self._pool.held)
+            self._ahead = min(self._prefetch, self._pool.concurrency)
+        self._stopped.wait(self._backoff.failed())

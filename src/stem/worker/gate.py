@@ -1,0 +1,121 @@
+"""Lets through what the fleet's limits allow, and sends the rest back with the limiter's own delay, no attempt spent."""
+
+import logging
+import random
+
+import msgspec
+
+from stem.contracts.limiter import Bucket, Limiter, Place
+from stem.core.delivery import Delivery, Ending
+from stem.core.errors import EnvelopeUnreadable, StemError
+from stem.core.outcome import Throttled
+from stem.core.settle import Policy, settle
+from stem.worker.held import Held
+from stem.worker.manifest import TaskFacts
+
+log = logging.getLogger("stem.worker")
+
+# When all places are taken nobody knows for how long; look again soon, not all at once.
+PLACE_SECONDS = (0.25, 0.75)
+BLIND_SECONDS = (1.0, 3.0)  # when the limiter cannot be asked and must not be ignored
+
+
+class Gate:
+    def __init__(
+        self, limiter: Limiter, facts: dict[str, TaskFacts], *, lease_seconds: float, fails_open: bool
+    ) -> None:
+        self._limiter = limiter
+        self._facts = facts
+        self._lease_seconds = lease_seconds
+        self._fails_open = fails_open
+
+    def sort(self, deliveries: list[Delivery]) -> tuple[list[Held], list[tuple[Held, Ending]]]:
+        """What may run, and the endings of what may not yet."""
+        helds = [Held(delivery, self._facts.get(delivery.name)) for delivery in deliveries]
+        limited = [held for held in helds if held.facts is not None and (held.facts.rate or held.facts.places)]
+        if not limited:
+            return helds, []
+        denied = self._denied(limited)
+        return [held for held in helds if held.number not in denied], [
+            (held, self._ending(held, denied[held.number])) for held in limited if held.number in denied
+        ]
+
+    def free(self, helds: "list[Held]") -> None:
+        places = [place for held in helds for place in held.places]
+        if places:
+            try:
+                self._limiter.free(places)
+            except StemError as error:
+                log.warning("limiter.lost while freeing places: %s", error)  # they free themselves
+
+    def _denied(self, limited: list[Held]) -> dict[int, Throttled]:
+        try:
+            denied = self._without_place(limited)
+            return denied | self._without_token([held for held in limited if held.number not in denied])
+        except StemError as error:
+            log.warning("limiter.lost: %s; %s", error, "going on" if self._fails_open else "holding back")
+            if self._fails_open:
+                return {}
+            return {held.number: Throttled(random.uniform(*BLIND_SECONDS), "limiter-unreachable") for held in limited}  # noqa: S311
+
+    def _without_place(self, limited: list[Held]) -> dict[int, Throttled]:
+        wanting = [held for held in limited if held.facts is not None and held.facts.places is not None]
+        for held in wanting:
+            held.places = (self._place(held),)
+        answers = self._limiter.hold([held.places[0] for held in wanting]) if wanting else []
+        denied = {}
+        for held, is_granted in zip(wanting, answers, strict=True):
+            if not is_granted:
+                denied[held.number] = Throttled(random.uniform(*PLACE_SECONDS), f"max-concurrency {held.places[0].key}")  # noqa: S311
+                held.places = ()
+        return denied
+
+    def _without_token(self, limited: list[Held]) -> dict[int, Throttled]:
+        wanting = [held for held in limited if held.facts is not None and held.facts.rate is not None]
+        buckets = [self._bucket(held) for held in wanting]
+        answers = self._limiter.take(buckets) if buckets else []
+        denied = {
+            held.number: Throttled(seconds, f"rate-limit {bucket.key}")
+            for held, bucket, seconds in zip(wanting, buckets, answers, strict=True)
+            if seconds > 0
+        }
+        self.free([held for held in wanting if held.number in denied])
+        for held in wanting:
+            if held.number in denied:
+                held.places = ()
+        return denied
+
+    def _place(self, held: Held) -> Place:
+        assert held.facts is not None and held.facts.places is not None
+        facts, lease = held.facts.places, held.lease
+        holder = f"{lease.id}:{lease.fence}"
+        return Place(_key(held, facts.per), holder, facts.limit, self._lease_seconds)
+
+    def _bucket(self, held: Held) -> Bucket:
+        assert held.facts is not None and held.facts.rate is not None
+        facts = held.facts.rate
+        return Bucket(_key(held, facts.per), facts.rate.tokens, facts.rate.per_seconds, facts.burst)
+
+    def _ending(self, held: Held, throttled: Throttled) -> Ending:
+        delivery = held.delivery
+        decided = settle(throttled, Policy(), attempt=delivery.attempt, deaths=delivery.deaths, roll=0.0)
+        meta = {"throttled": {"limit": throttled.limit, "retryAfterSeconds": round(throttled.retry_after_seconds, 3)}}
+        return Ending(held.lease, decided, None, meta)
+
+
+def _key(held: Held, per: str | None) -> str:
+    """The task's name; with the value of a header behind it where values have limits of their own."""
+    name = held.delivery.name
+    if per is None:
+        return name
+    try:
+        return f"{name}\x1f{_headers.decode(held.delivery.body).headers.get(per, '')}"
+    except (msgspec.MsgspecError, ValueError, RecursionError, EnvelopeUnreadable):
+        return name  # the isolate will say what is wrong with it
+
+
+class _Head(msgspec.Struct):
+    headers: dict[str, str] = {}
+
+
+_headers = msgspec.json.Decoder(_Head)

@@ -1,0 +1,55 @@
+"""The worker's sign of life, and what it says of itself."""
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+from stem.contracts.store import Store
+from stem.core.heartbeat import Heartbeat
+from stem.worker.pool import Pool
+from stem.worker.settings import WorkerSettings
+
+
+class Herald:
+    def __init__(
+        self, store: Store, pool: Pool, settings: WorkerSettings, queues: list[str], counters: Mapping[str, int]
+    ) -> None:
+        self._store = store
+        self._pool = pool
+        self._settings = settings
+        self._queues = queues
+        self._counters = counters
+        self._since = time.monotonic()
+        self._host = socket.gethostname()
+
+    def beat(self) -> None:
+        depth = self._store.broker.depth(self._queues)
+        heartbeat = Heartbeat(
+            worker_id=self._settings.name,
+            namespace=self._store.namespace,
+            host=self._host,
+            pid=os.getpid(),
+            uptime_seconds=round(time.monotonic() - self._since, 3),
+            concurrency=self._settings.concurrency,
+            in_flight=len(self._pool.running),
+            queues=self._queues,
+            queue_depth=sum(each.ready for each in depth.values()),
+            memory_bytes=sum(map(_memory, (os.getpid(), *self._pool.pids))),
+            load=os.getloadavg()[0],
+            counters=dict(self._counters),
+            extras={"held": self._pool.load, "isolates": self._pool.pids},
+        )
+        self._store.heartbeats.beat(heartbeat, ttl_seconds=self._settings.heartbeat_seconds * 3)
+
+    def leave(self) -> None:
+        self._store.heartbeats.forget(self._settings.name)
+
+
+def _memory(pid: int) -> int:
+    """Resident bytes; 0 for a process that has just ended."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0

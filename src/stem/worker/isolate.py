@@ -1,0 +1,262 @@
+"""The child process that runs tasks: one `def` at a time, or several `async def` on one event loop."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Generator
+from types import FrameType, coroutine
+from typing import Any, NoReturn
+
+from stem.client.admit import Admitted
+from stem.client.app import Stem
+from stem.client.attempt import Verdict, aattempt, attempt
+from stem.client.context import running
+from stem.core.delivery import Delivery
+from stem.core.errors import SoftTimeLimitExceeded, TaskRevoked
+from stem.core.outcome import Raised, Revoked
+from stem.core.record import TaskError
+from stem.core.settle import Policy, settle
+from stem.worker import wire
+from stem.worker.cell import Cell
+from stem.worker.channel import Line, RunChannel
+from stem.worker.output import TaskOutput
+
+INTERRUPT = signal.SIGRTMIN + 2 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR1
+LOST_THE_LINE = 86  # exit code: a task closed the descriptors that lead to the supervisor
+
+
+class Isolate:
+    def __init__(
+        self, app: Stem, worker: str, inbox: socket.socket, line: socket.socket, cell: Cell, output: TaskOutput
+    ) -> None:
+        self._app = app
+        self._worker = worker
+        self._inbox = inbox
+        self._line = Line(line)
+        self._cell = cell
+        self._output = output
+        self._pid = os.getpid()
+        self._current: RunChannel | None = None  # the `def` that runs now
+        self._shared = Shared(self)
+
+    def serve(self) -> NoReturn:
+        """Until the supervisor closes the inbox, or is gone."""
+        signal.signal(INTERRUPT, self._interrupt)
+        try:
+            self._line.tell(wire.Ready())
+            while packet := self._inbox.recv(wire.PACKET_BYTES):
+                run: wire.Run | None = wire.read_run(packet)
+                while run is not None:
+                    run = self._serve(run)
+        except OSError:
+            os._exit(LOST_THE_LINE)
+        os._exit(0)
+
+    def is_async(self, run: wire.Run) -> bool:
+        task = self._app.tasks.get(run.name)
+        return task is not None and task.is_async
+
+    def delivery(self, run: wire.Run) -> Delivery:
+        body = run.body if run.body is not None else self._line.ask(wire.AskBody(run.number))
+        return run.delivery(body)
+
+    def end(self, number: int, verdict: Verdict) -> None:
+        if os.getpid() != self._pid:
+            os._exit(0)  # a task forked and its child came back here; only the parent speaks for the task
+        self._line.tell(wire.ended(number, verdict.settlement, verdict.run_seconds))
+
+    def _serve(self, run: wire.Run) -> wire.Run | None:
+        """Returns a run that must come next: one that shared the inbox with coroutines and cannot run among them."""
+        if self.is_async(run):
+            return self._shared.serve(run)
+        self._run(run)
+        return None
+
+    def _run(self, run: wire.Run) -> None:
+        channel = RunChannel(self._cell, self._line, 0, run.number)
+        self._cell.begin(0, run.number)
+        delivery = self.delivery(run)
+        self._output.task = run.id
+
+        def begin(call: Admitted) -> None:
+            self._cell.limit(0, call.soft_limit, call.hard_limit)
+            self._current = channel
+
+        try:
+            verdict = attempt(self._app, delivery, channel, worker=self._worker, begin=begin)
+        except (SoftTimeLimitExceeded, TaskRevoked) as error:
+            # It arrived between the lines, where no handler could take it.
+            verdict = interrupted(error, delivery)
+        self._current = None
+        self._output.flush()
+        self._cell.end(0)
+        self.end(run.number, verdict)
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        """Runs in the main thread, between two lines; raises only where those lines are the handler's own."""
+        self._shared.interrupt()
+        context, channel = running.get(), self._current
+        if channel is None or context is None or not context.is_running or os.getpid() != self._pid:
+            return
+        reason = channel.interruption()
+        if reason is not None:
+            self._current = None  # once is enough: a handler may need its time to clean up
+            raise reason
+
+
+class Shared:
+    """The event loop of an isolate, while coroutines run on it. It is kept for the isolate's life: what a task leaves
+    behind on it, an open client say, is there for the next."""
+
+    def __init__(self, isolate: Isolate) -> None:
+        self._isolate = isolate
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._free: list[int] = []
+        self._running: dict[int, tuple[RunChannel, asyncio.Task[None]]] = {}
+        self._reasons: dict[int, BaseException] = {}
+        self._next: wire.Run | None = None
+        self._idle: asyncio.Event | None = None
+        self._is_closed = False
+
+    def serve(self, first: wire.Run) -> wire.Run | None:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+            self._free = list(range(self._isolate._cell.slots))
+        self._next = None
+        self._loop.run_until_complete(self._serve(first))
+        if self._is_closed:
+            os._exit(0)
+        return self._next
+
+    def interrupt(self) -> None:
+        if self._running and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._interrupt)
+
+    async def _serve(self, first: wire.Run) -> None:
+        loop, inbox = asyncio.get_running_loop(), self._isolate._inbox
+        self._idle = asyncio.Event()
+        self._take(first)
+        loop.add_reader(inbox, self._receive)
+        try:
+            await self._idle.wait()
+        finally:
+            loop.remove_reader(inbox)
+
+    def _receive(self) -> None:
+        while self._free and self._next is None:
+            try:
+                packet = self._isolate._inbox.recv(wire.PACKET_BYTES, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            if not packet:
+                self._is_closed = True
+                return self._end()
+            run = wire.read_run(packet)
+            if self._isolate.is_async(run):
+                self._take(run)
+            else:
+                self._next = run
+        asyncio.get_running_loop().remove_reader(self._isolate._inbox)
+        self._end()
+
+    def _take(self, run: wire.Run) -> None:
+        slot = self._free.pop()
+        channel = RunChannel(self._isolate._cell, self._isolate._line, slot, run.number)
+        self._isolate._cell.begin(slot, run.number)
+        self._running[run.number] = channel, asyncio.get_running_loop().create_task(self._run(run, channel))
+
+    async def _run(self, run: wire.Run, channel: RunChannel) -> None:
+        isolate = self._isolate
+        delivery = isolate.delivery(run)
+        isolate._output.task = run.id
+
+        def begin(call: Admitted) -> None:
+            isolate._cell.limit(channel.slot, call.soft_limit, call.hard_limit)
+
+        work = aattempt(isolate._app, delivery, channel, worker=isolate._worker, begin=begin)
+        try:
+            verdict = await _steered(work, run.number, self._reasons)
+        except (SoftTimeLimitExceeded, TaskRevoked) as error:
+            verdict = interrupted(error, delivery)
+        isolate._output.flush()
+        isolate._cell.end(channel.slot)
+        del self._running[run.number]
+        self._free.append(channel.slot)
+        isolate.end(run.number, verdict)
+        if self._next is None and not self._is_closed:
+            asyncio.get_running_loop().add_reader(isolate._inbox, self._receive)
+            self._receive()
+        self._end()
+
+    def _end(self) -> None:
+        if not self._running and (self._next is not None or self._is_closed) and self._idle is not None:
+            self._idle.set()
+
+    def _interrupt(self) -> None:
+        for number, (channel, task) in list(self._running.items()):
+            reason = channel.interruption()
+            if reason is not None and number not in self._reasons:
+                self._reasons[number] = reason
+                task.cancel()
+
+
+@coroutine
+def _steered(work: Any, number: int, reasons: dict[int, BaseException]) -> Generator[Any, Any, Verdict]:
+    """Awaits `work`; a cancellation that has a reason reaches the handler as that reason."""
+    inner = work.__await__()
+    error: BaseException | None = None
+    try:
+        while True:
+            try:
+                waiting = inner.send(None) if error is None else inner.throw(error)
+            except StopIteration as stop:
+                verdict: Verdict = stop.value
+                return verdict
+            error = None
+            try:
+                yield waiting
+            except asyncio.CancelledError as cancelled:
+                error = reasons.get(number, cancelled)
+            except BaseException as other:  # noqa: BLE001 - whatever the loop throws belongs to the handler
+                error = other
+    finally:
+        reasons.pop(number, None)
+
+
+def interrupted(error: SoftTimeLimitExceeded | TaskRevoked, delivery: Delivery) -> Verdict:
+    """For what was raised just where the handler could no longer take it."""
+    outcome: Raised | Revoked
+    if isinstance(error, TaskRevoked):
+        outcome = Revoked(str(error) or "revoked")
+    else:
+        outcome = Raised(TaskError(type(error).__name__, str(error), retryable=True))
+    policy = Policy(max_retries=delivery.envelope.max_retries)
+    return Verdict(settle(outcome, policy, attempt=delivery.attempt, deaths=delivery.deaths, roll=0.5), 0.0)
+
+
+def become_isolate(app: Stem, worker: str, descriptors: list[int], slots: int) -> NoReturn:
+    """In a fresh child: make its streams and signals its own, then serve."""
+    inbox, line, cell, output = make_private(descriptors, slots)
+    Isolate(app, worker, inbox, line, cell, output).serve()
+
+
+def make_private(descriptors: list[int], slots: int) -> tuple[socket.socket, socket.socket, Cell, TaskOutput]:
+    inbox, line, output, cell = descriptors
+    for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    # A terminal's Ctrl-C is for the supervisor, which sits in another group; a stray one is not for the task.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    shared = Cell(cell, slots)
+    os.close(cell)
+    stream = TaskOutput(1)
+    sys.stdout = sys.stderr = stream
+    return socket.socket(fileno=inbox), socket.socket(fileno=line), shared, stream

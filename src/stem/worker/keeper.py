@@ -1,0 +1,49 @@
+"""Keeps what this worker holds: renews every lease and place in one call a tick, and says which are lost."""
+
+import time
+
+from stem.contracts.store import Store
+from stem.worker.held import Held
+from stem.worker.pool import Pool
+
+
+class Keeper:
+    def __init__(self, store: Store, pool: Pool, lease_seconds: float) -> None:
+        self._store = store
+        self._pool = pool
+        self._lease_seconds = lease_seconds
+        self._extensions: dict[int, float] = {}
+
+    @property
+    def tick_seconds(self) -> float:
+        return self._lease_seconds / 4
+
+    def extend(self, held: Held, seconds: float) -> None:
+        """With the next tick."""
+        self._extensions[held.number] = seconds
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        self._renew_extended()
+        due = [held for held in list(self._pool.held.values()) if now - held.renewed_at >= self.tick_seconds * 0.9]
+        if not due:
+            return
+        refused = self._store.broker.renew([held.lease for held in due], lease_seconds=self._lease_seconds)
+        for held in due:
+            held.renewed_at = now
+        places = [place for held in due for place in held.places]
+        if places:
+            self._store.limiter.hold(places)
+        if refused:
+            self._lose({lease.id for lease in refused}, due)
+
+    def _renew_extended(self) -> None:
+        extensions, self._extensions = self._extensions, {}
+        for number, seconds in extensions.items():
+            held = self._pool.held.get(number)
+            if held is not None:
+                self._store.broker.renew([held.lease], lease_seconds=seconds)
+
+    def _lose(self, ids: set[str], due: list[Held]) -> None:
+        # One that ends at this very moment is refused too, and is held no more.
+        self._pool.lose([held for held in due if held.lease.id in ids and held.number in self._pool.held])

@@ -1,0 +1,112 @@
+"""Tasks that ask not to be isolated: threads of one process, which they share with each other and with nobody else.
+
+The process is not the supervisor's own: a C call that keeps the interpreter's lock would hold up its leases. Only a
+worker that is embedded with `in_process=True` has its lane in its own process, for that is what it was asked for.
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+from queue import SimpleQueue
+from threading import Lock, Thread, get_ident
+from typing import NoReturn
+
+from stem.client.admit import Admitted
+from stem.client.app import Stem
+from stem.client.attempt import attempt
+from stem.client.context import TaskContext, current_task
+from stem.core.errors import SoftTimeLimitExceeded, TaskRevoked
+from stem.worker import wire
+from stem.worker.cell import Cell
+from stem.worker.channel import Line, RunChannel
+from stem.worker.isolate import INTERRUPT, LOST_THE_LINE, interrupted, make_private
+from stem.worker.output import TaskOutput
+
+
+class Lane:
+    """As many threads as the cell has slots; a run waits in the inbox until one is free."""
+
+    def __init__(
+        self,
+        app: Stem,
+        worker: str,
+        inbox: socket.socket,
+        line: socket.socket,
+        cell: Cell,
+        output: TaskOutput | None = None,
+    ) -> None:
+        self._app = app
+        self._worker = worker
+        self._inbox = inbox
+        self._line = Line(line)
+        self._cell = cell
+        self._output = output
+        self._free: SimpleQueue[int] = SimpleQueue()
+        self._lock = Lock()
+        self._reachable: dict[int, tuple[RunChannel, TaskContext, int]] = {}  # by slot: what runs there, in which thread
+        for slot in range(cell.slots):
+            self._free.put(slot)
+
+    def serve(self) -> None:
+        """Until the supervisor closes the inbox."""
+        self._line.tell(wire.Ready())
+        while True:
+            slot = self._free.get()
+            packet = self._inbox.recv(wire.PACKET_BYTES)
+            if not packet:
+                return
+            Thread(target=self._run, args=(wire.read_run(packet), slot), name=f"lane-{slot}", daemon=True).start()
+
+    def interrupt(self) -> None:
+        """Raise in each thread what the supervisor has in store for its run."""
+        with self._lock:
+            for slot, (channel, context, thread) in list(self._reachable.items()):
+                reason = channel.interruption()
+                if reason is not None and context.is_running:
+                    del self._reachable[slot]
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(type(reason)))
+
+    def _run(self, run: wire.Run, slot: int) -> None:
+        channel = RunChannel(self._cell, self._line, slot, run.number)
+        self._cell.begin(slot, run.number)
+        body = run.body if run.body is not None else self._line.ask(wire.AskBody(run.number))
+        delivery = run.delivery(body)
+        if self._output is not None:
+            self._output.task = run.id
+
+        def begin(call: Admitted) -> None:
+            self._cell.limit(slot, call.soft_limit, call.hard_limit)
+            with self._lock:
+                self._reachable[slot] = channel, current_task(), get_ident()
+
+        def end() -> None:
+            with self._lock:
+                self._reachable.pop(slot, None)
+                # What was raised and has not arrived yet must not hit our own lines.
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(get_ident()), None)
+
+        try:
+            verdict = attempt(self._app, delivery, channel, worker=self._worker, begin=begin)
+        except (SoftTimeLimitExceeded, TaskRevoked) as error:
+            verdict = interrupted(error, delivery)
+        end()
+        if self._output is not None:
+            self._output.flush()
+        self._cell.end(slot)
+        self._line.tell(wire.ended(run.number, verdict.settlement, verdict.run_seconds))
+        self._free.put(slot)
+
+
+def become_lane(app: Stem, worker: str, descriptors: list[int], slots: int) -> NoReturn:
+    """In a fresh child: the main thread hears the supervisor's signals, the others run tasks."""
+    inbox, line, cell, output = make_private(descriptors, slots)
+    lane = Lane(app, worker, inbox, line, cell, output)
+    signal.signal(INTERRUPT, lambda *_: lane.interrupt())
+    try:
+        lane.serve()
+    except OSError:
+        os._exit(LOST_THE_LINE)
+    sys.stdout.flush()
+    os._exit(0)

@@ -1,0 +1,85 @@
+"""What the supervisor knows of an app that only its isolates import: settings and a few facts a task, as data."""
+
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+
+from stem.client.app import Stem
+from stem.client.definition import Definition
+from stem.core.config import Settings
+from stem.core.ratelimit import Rate, default_burst
+from stem.core.retry import RetryStrategy
+
+
+class RateFacts(msgspec.Struct, frozen=True):
+    rate: Rate
+    burst: float
+    per: str | None  # the header whose values have buckets of their own
+
+
+class PlacesFacts(msgspec.Struct, frozen=True):
+    limit: int
+    per: str | None
+
+
+class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """`retry` None: the strategy is a function, and stays where the code is."""
+
+    name: str
+    queue: str
+    is_async: bool
+    isolate: bool
+    retry: RetryStrategy | None
+    rate: RateFacts | None
+    places: PlacesFacts | None
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """`threads` names those that importing the app has left running."""
+
+    settings: Settings
+    queue: str
+    tasks: list[TaskFacts]
+    threads: list[str] = []
+
+    @property
+    def queues(self) -> list[str]:
+        """The app's own queue first, then those of its tasks."""
+        return list(dict.fromkeys([self.queue, *sorted(task.queue for task in self.tasks)]))
+
+
+def manifest(app: Stem, *, threads: list[str] | None = None) -> Manifest:
+    return Manifest(
+        settings=app.settings,
+        queue=app.defaults.queue,
+        tasks=[_facts(task.definition, task.is_async) for task in app.tasks.values()],
+        threads=threads or [],
+    )
+
+
+def encode(told: Manifest) -> bytes:
+    return msgspec.json.encode(told, enc_hook=str)
+
+
+def decode(data: bytes) -> Manifest:
+    return msgspec.json.decode(data, type=Manifest, dec_hook=_path)
+
+
+def _facts(task: Definition, is_async: bool) -> TaskFacts:
+    rate, limit = task.rate_limit, task.max_concurrency
+    return TaskFacts(
+        name=task.name,
+        queue=task.plan.queue,
+        is_async=is_async,
+        isolate=task.isolate,
+        retry=None if callable(task.retry) else task.retry,
+        rate=None if rate is None else RateFacts(rate, task.rate_burst or default_burst(rate), task.rate_per),
+        places=None if limit is None else PlacesFacts(limit, task.concurrency_per),
+    )
+
+
+def _path(kind: type, value: Any) -> PurePath:
+    if kind is PurePath:
+        return PurePath(value)
+    raise TypeError(f"{kind} is not in a manifest")

@@ -1,0 +1,210 @@
+"""The fork server: imports the app once, then turns copies of itself into isolates. Single-threaded, talks to no store.
+
+Run as `python -m stem.worker.server DESCRIPTOR`. Requests come down a stream; a request to start an isolate carries its
+four descriptors. A dead child stays unburied until the supervisor says so, so that its process id means nothing else.
+"""
+
+import gc
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import NoReturn
+
+import msgspec
+
+from stem.client.app import Stem
+from stem.client.loading import load
+from stem.core.errors import StemError
+from stem.runtime import process
+from stem.runtime.process import die_with
+from stem.worker.isolate import become_isolate
+from stem.worker.manifest import encode, manifest
+from stem.worker.wire import exactly, framed
+
+
+class Load(msgspec.Struct, frozen=True, tag=True):
+    """Import the app at `path`; the first request."""
+
+    path: str
+    worker: str
+
+
+class Start(msgspec.Struct, frozen=True, tag=True):
+    """Make an isolate of `slots`; `token` names it until its process id is known."""
+
+    token: int
+    slots: int
+    is_lane: bool = False
+
+
+class Bury(msgspec.Struct, frozen=True, tag=True):
+    pid: int
+
+
+class Loaded(msgspec.Struct, frozen=True, tag=True):
+    manifest: msgspec.Raw
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """The app cannot be loaded."""
+
+    sentence: str
+    exit_code: int
+
+
+class Born(msgspec.Struct, frozen=True, tag=True):
+    token: int
+    pid: int
+
+
+class Exited(msgspec.Struct, frozen=True, tag=True):
+    """`exit_code` is negative for a signal."""
+
+    pid: int
+    exit_code: int
+
+
+Request = Load | Start | Bury
+Reply = Loaded | Refused | Born | Exited
+
+DESCRIPTORS = 4
+# The supervisor's end shows in the closed control stream; this is for a stream that somebody else holds open too. The
+# kernel's own signal would come when the thread ends that started us, which is not the end of the supervisor.
+ORPHAN_CHECK_SECONDS = 2.0
+
+
+class Server:
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._parent = os.getppid()
+        self._children: set[int] = set()  # those not known to be dead
+        self._worker = ""
+        self._path = ""
+        self._app: Stem | None = None
+        self._forks = True
+
+    def serve(self) -> NoReturn:
+        wake, woken = os.pipe()
+        for descriptor in (wake, woken):
+            os.set_blocking(descriptor, False)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        while True:
+            readable, _, _ = select.select([self._control.fileno(), wake], [], [], ORPHAN_CHECK_SECONDS)
+            if os.getppid() != self._parent:
+                os._exit(0)
+            if wake in readable:
+                os.read(wake, 4096)
+                self._report_dead()
+            if self._control.fileno() in readable:
+                self._answer(*_receive(self._control))
+
+    def _answer(self, request: Request, descriptors: list[int]) -> None:
+        match request:
+            case Load(path, worker):
+                self._path, self._worker = path, worker
+                self._load()
+            case Start():
+                self._start(request, descriptors)
+            case Bury(pid):
+                os.waitpid(pid, 0)
+
+    def _load(self) -> None:
+        process.imports_for_isolates = True
+        try:
+            self._app = load(self._path)
+        except StemError as error:
+            self._tell(Refused(str(error), error.exit_code))
+            os._exit(error.exit_code)
+        threads = _threads()
+        # A fork copies one thread and every lock the others hold.
+        self._forks = not threads
+        self._tell(Loaded(msgspec.Raw(encode(manifest(self._app, threads=threads)))))
+        gc.collect()
+        gc.freeze()  # so that the collector does not touch, and thereby copy, what all isolates share
+
+    def _start(self, request: Start, descriptors: list[int]) -> None:
+        pid = self._fork(request, descriptors) if self._forks else self._execute(request, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self._children.add(pid)
+        self._tell(Born(request.token, pid))
+
+    def _fork(self, request: Start, descriptors: list[int]) -> int:
+        parent = os.getpid()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                die_with(parent)
+                os.setpgid(0, 0)
+                signal.set_wakeup_fd(-1)
+                self._control.close()
+                become(self._app, self._worker, request, descriptors)
+            finally:
+                os._exit(70)
+        return pid
+
+    def _execute(self, request: Start, descriptors: list[int]) -> int:
+        words = [str(word) for word in (self._worker, request.slots, int(request.is_lane), os.getpid(), *descriptors)]
+        child = subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, "-m", "stem.worker.spawned", self._path, *words], pass_fds=descriptors, process_group=0
+        )
+        child.returncode = 0  # it is buried by its id, not by this object
+        return child.pid
+
+    def _report_dead(self) -> None:
+        for pid in list(self._children):
+            found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if found is not None:
+                self._children.discard(pid)
+                code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+                self._tell(Exited(pid, code))
+
+    def _tell(self, reply: Reply) -> None:
+        self._control.sendall(framed(msgspec.json.encode(reply)))
+
+
+def become(app: Stem | None, worker: str, request: Start, descriptors: list[int]) -> NoReturn:
+    if app is None:
+        raise RuntimeError("an isolate was asked for before the app")
+    if request.is_lane:
+        from stem.worker.lane import become_lane
+
+        become_lane(app, worker, descriptors, request.slots)
+    become_isolate(app, worker, descriptors, request.slots)
+
+
+def _threads() -> list[str]:
+    """Those besides this one, Python's by name."""
+    named = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    others = len(os.listdir("/proc/self/task")) - 1 - len(named) if os.path.isdir("/proc/self/task") else 0
+    return named + ["(a thread of a library)"] * max(0, others)
+
+
+def _receive(control: socket.socket) -> tuple[Request, list[int]]:
+    try:
+        head, descriptors, _, _ = socket.recv_fds(control, 4, DESCRIPTORS)  # a request is sent whole, so four come
+        if not head:
+            os._exit(0)  # the supervisor is done with us
+        body = exactly(control, int.from_bytes(head, "little"))
+    except (ConnectionError, EOFError):
+        os._exit(0)
+    return msgspec.json.decode(body, type=Request), list(descriptors)
+
+
+def main() -> NoReturn:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    # The supervisor hears what the terminal and the init system say, and tells us.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    Server(control).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""How one worker is to work: checked once, then passed down."""
+
+import re
+import socket
+
+import msgspec
+
+from stem.core.errors import ConfigError
+from stem.runtime.process import usable_cpus
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:\-]{0,127}", re.ASCII)
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`queues` empty: all that the app's tasks name. `prefetch` is the most that may be claimed and not yet begun; how
+    much of it is used follows from how fast tasks end."""
+
+    queues: tuple[str, ...] = ()
+    concurrency: int = 0  # 0: one isolate a core
+    prefetch: int = 1000
+    name: str = ""
+    async_concurrency: int = 10
+    lane_concurrency: int = 8
+    soft_limit: float | None = None
+    hard_limit: float | None = None
+    lease_seconds: float = 10.0
+    heartbeat_seconds: float = 10.0
+    reclaim_seconds: float = 2.5
+    stall_seconds: float = 30.0
+    limiter_fails_open: bool = False
+    is_fair: bool = False
+
+
+def check(settings: WorkerSettings) -> WorkerSettings:
+    """Fills in what was left open. Raises ConfigError."""
+    for what, least in (("concurrency", 0), ("prefetch", 0), ("async_concurrency", 1), ("lane_concurrency", 1)):
+        value = getattr(settings, what)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 100_000:
+            raise ConfigError(f"{what} is {value!r}; use a whole number from {least} to 100,000.")
+    for what in ("lease_seconds", "heartbeat_seconds", "reclaim_seconds", "stall_seconds"):
+        _seconds(what, getattr(settings, what))
+    for what in ("soft_limit", "hard_limit"):
+        if getattr(settings, what) is not None:
+            _seconds(what, getattr(settings, what))
+    if settings.soft_limit and settings.hard_limit and settings.soft_limit >= settings.hard_limit:
+        raise ConfigError(
+            f"The soft limit of {settings.soft_limit:g} s is not below the hard limit of {settings.hard_limit:g} s; lower it."
+        )
+    if settings.name and not _NAME.fullmatch(settings.name):
+        raise ConfigError(
+            f"Worker name {settings.name!r} is not 1 to 128 of letters, digits, '.', '_', '@', ':' and '-'."
+        )
+    return msgspec.structs.replace(
+        settings, concurrency=settings.concurrency or usable_cpus(), name=settings.name or _default_name()
+    )
+
+
+def _default_name() -> str:
+    import os
+
+    host = re.sub(r"[^A-Za-z0-9._\-]", "-", socket.gethostname()).strip("-._") or "worker"
+    return f"{host[:80]}-{os.getpid()}-{os.urandom(2).hex()}"
+
+
+def _seconds(what: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 86400 * 365:
+        raise ConfigError(f"{what} is {value!r}; use a number of seconds above zero.")

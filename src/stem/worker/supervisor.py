@@ -1,0 +1,378 @@
+"""The worker: starts its services in order, stops them in reverse, and watches over them meanwhile."""
+
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread, current_thread, main_thread
+from types import FrameType, TracebackType
+from typing import Any, Literal, Self
+
+import msgspec
+
+from stem.backends import placed
+from stem.client.app import Stem
+from stem.client.link import open_store
+from stem.contracts.store import Store
+from stem.core.delivery import Delivery, Ending, Report
+from stem.core.envelope import check_queue
+from stem.core.errors import ConfigError, StemError
+from stem.runtime import process
+from stem.runtime.service import Ticker
+from stem.worker import wire
+from stem.worker.clerk import Clerk
+from stem.worker.fetcher import Fetcher
+from stem.worker.gate import Gate
+from stem.worker.held import Held
+from stem.worker.herald import Herald
+from stem.worker.keeper import Keeper
+from stem.worker.manifest import Manifest, manifest
+from stem.worker.nursery import Child, Nursery
+from stem.worker.pool import Pool
+from stem.worker.scribe import Scribe
+from stem.worker.settings import WorkerSettings, check
+from stem.worker.settler import Settler
+
+log = logging.getLogger("stem.worker")
+
+Mode = Literal["warm", "soft", "hard"]
+
+PRUNE_SECONDS = 60.0
+WATCH_SECONDS = 1.0
+SOFT_SECONDS = 5.0  # what a soft stop leaves running tasks
+
+
+class Worker:
+    """Runs an app's tasks: `Worker(app).run()` until a signal, or `with Worker(app):` beside other things.
+
+    Tasks run in child processes that import the app by `path` (`module:name`, or `file.py:name`), found by itself where
+    the app is a module's. With `in_process=True` they run in threads of this process: for tests, and for apps that
+    cannot be imported.
+    """
+
+    def __init__(
+        self,
+        app: Stem | None = None,
+        *,
+        path: str | None = None,
+        in_process: bool = False,
+        settings: WorkerSettings | None = None,
+        **options: Any,
+    ) -> None:
+        self.settings = check(msgspec.structs.replace(settings or WorkerSettings(), **options))
+        for queue in self.settings.queues:
+            check_queue(queue)
+        self._app = app
+        self._in_process = in_process
+        if app is None and path is None:
+            raise ConfigError("A worker needs an app; give it one, or the path of one: Worker(path='shop.tasks:app').")
+        if in_process and app is None:
+            raise ConfigError(
+                "A worker in this process needs the app itself; give it one: Worker(app, in_process=True)."
+            )
+        self._path = path
+        self._nursery: Nursery | None = None
+        self._parts: _Parts | None = None
+        self._failure: str | None = None
+        self._wake = Event()
+        self._wanted: Mode | None = None
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    def run(self, *, install_signal_handlers: bool = True) -> int:
+        """Until a signal or `stop`: TERM lets tasks end, INT gives them five seconds, QUIT or a second one none. Returns
+        the exit code: 0, or 70 after a failure."""
+        self.start()
+        previous = self._hear_signals() if install_signal_handlers and current_thread() is main_thread() else {}
+        try:
+            while self._wanted is None and self._failure is None:
+                self._wake.wait(WATCH_SECONDS)
+                self._watch()
+        finally:
+            self._end(self._wanted or ("hard" if self._failure else "warm"))
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+        if self._failure is not None:
+            log.error("worker.failed: %s", self._failure)
+            return 70
+        return 0
+
+    def start(self) -> None:
+        """Returns when tasks are being claimed. Raises ConfigError, StoreUnavailable, StoreRefused."""
+        if self._parts is not None:
+            return
+        if process.imports_for_isolates:
+            raise ConfigError(
+                "The app's module starts a worker when it is imported, and its isolates import it; "
+                "start the worker under if __name__ == '__main__':."
+            )
+        self._nursery = None if self._in_process else self._make_nursery()
+        try:
+            told = self._told()
+            self._parts = _Parts(self, told, self._app if self._in_process else None)
+        except BaseException:
+            if self._nursery is not None:
+                self._nursery.close()
+            raise
+        self._parts.start(self._nursery)
+        log.info(
+            "worker.started name=%s queues=%s concurrency=%d store=%s",
+            self.name,
+            ",".join(self._parts.queues),
+            self.settings.concurrency,
+            self._parts.store.url,
+        )
+        if told.threads:
+            log.warning(
+                "worker.spawns: importing the app leaves threads running (%s), so isolates start anew instead of forking; "
+                "start threads inside tasks to make isolates cheap again",
+                ", ".join(told.threads),
+            )
+
+    def stop(self, mode: Mode = "warm") -> None:
+        """Ask `run` to return; without `run`, stop now."""
+        self._want(mode)
+
+    def close(self, mode: Mode = "warm") -> None:
+        """Stop, and return when all is down. What had not begun is back in its queue."""
+        self._want(mode)
+        self._end(mode)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, stack: TracebackType | None
+    ) -> None:
+        self.close("warm" if kind is None else "hard")
+
+    def fail(self, sentence: str) -> None:
+        """The worker cannot go on; `run` ends with 70."""
+        self._failure = self._failure or sentence
+        self._wake.set()
+
+    def _told(self) -> Manifest:
+        if self._nursery is not None:
+            return self._nursery.manifest()
+        assert self._app is not None
+        return manifest(self._app)
+
+    def _make_nursery(self) -> Nursery:
+        return Nursery(self._path or path_of(self._app), self.name)
+
+    def _want(self, mode: Mode) -> None:
+        order: list[Mode] = ["warm", "soft", "hard"]
+        if self._wanted is None or order.index(mode) > order.index(self._wanted):
+            self._wanted = mode
+        self._wake.set()
+
+    def _hear_signals(self) -> dict[int, Any]:
+        modes: dict[int, Mode] = {signal.SIGTERM: "warm", signal.SIGINT: "soft", signal.SIGQUIT: "hard"}
+
+        def hear(number: int, _frame: FrameType | None) -> None:
+            again = self._wanted is not None and number != signal.SIGTERM
+            self._want("hard" if again else modes[number])
+
+        return {number: signal.signal(number, hear) for number in modes}
+
+    def _watch(self) -> None:
+        if self._parts is not None:
+            self._parts.watch()
+
+    def _end(self, mode: Mode) -> None:
+        parts, self._parts = self._parts, None
+        if parts is None:
+            return
+        log.info("worker.stopping mode=%s", mode)
+        parts.stop(mode, lambda: self._wanted or mode)
+        log.info(
+            "worker.stopped %s", " ".join(f"{name}={count}" for name, count in sorted(parts.settler.counters.items()))
+        )
+
+
+class _Parts:
+    """The services of a running worker, and what passes between them."""
+
+    def __init__(self, worker: Worker, told: Manifest, app: Stem | None) -> None:
+        settings = worker.settings
+        self._worker = worker
+        self._store_settings = placed(told.settings)
+        self.store = app.store if app is not None else open_store(self._store_settings)
+        self._owns_store = app is None
+        self._shares_store = app is not None and not self.store.capabilities.crosses_processes
+        self.queues = list(settings.queues) or told.queues
+        self.settler = Settler(self.store.broker, settings.name, self._settled)
+        self.pool = Pool(
+            worker._make_nursery,
+            self,
+            concurrency=settings.concurrency,
+            async_concurrency=settings.async_concurrency,
+            lane_concurrency=settings.concurrency if app is not None else settings.lane_concurrency,
+            hard_limit=settings.hard_limit,
+            soft_limit=settings.soft_limit,
+            lane=None if app is None else _lane_opener(app, settings.name),
+        )
+        facts = {task.name: task for task in told.tasks}
+        self.gate = Gate(
+            self.store.limiter, facts, lease_seconds=settings.lease_seconds, fails_open=settings.limiter_fails_open
+        )
+        self._keeper = Keeper(self.store, self.pool, settings.lease_seconds)
+        self._scribe = Scribe(self.store.broker, settings.name)
+        self._clerk = Clerk(self.store.broker)
+        self._herald = Herald(self.store, self.pool, settings, self.queues, self.settler.counters)
+        self._tickers = [
+            Ticker("keeper", self._keeper.tick_seconds, self._keeper.tick),
+            Ticker("herald", settings.heartbeat_seconds, self._herald.beat),
+            Ticker("janitor", settings.reclaim_seconds, self._reclaim),
+            Ticker("pruner", PRUNE_SECONDS, self.store.upkeep.prune),
+        ]
+        self._rebuilt = False
+        self.fetcher = self._make_fetcher()
+
+    def start(self, nursery: Nursery | None) -> None:
+        for service in (self.settler, self._scribe, self._clerk):
+            service.start()
+        self.pool.start(nursery)
+        self.fetcher.start()
+        for ticker in self._tickers:
+            ticker.start()
+
+    def stop(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
+        """Stop the fetcher before the pool: a lease claimed now would wait for a slot that never comes."""
+        self.fetcher.stop()
+        self.pool.drain("the worker is shutting down")
+        end = time.monotonic() + SOFT_SECONDS if mode == "soft" else None
+        while mode != "hard" and not self.pool.wait_until_quiet(0.1):
+            mode = wanted()
+            if mode == "soft" and end is None:
+                end = time.monotonic() + SOFT_SECONDS
+            if end is not None and time.monotonic() > end:
+                break
+        self.pool.cut_off("the worker was shut down")
+        self.pool.wait_until_quiet(10.0)
+        for ticker in self._tickers:
+            ticker.stop()
+        for service in (self._clerk, self._scribe, self.settler):
+            service.stop()
+        self.pool.stop()
+        with suppress(StemError):
+            self._herald.leave()
+        if self._owns_store:
+            self.store.upkeep.close()
+
+    def watch(self) -> None:
+        """A fetcher that finishes no poll gets a new connection once; after that the worker gives up."""
+        stall = self._worker.settings.stall_seconds
+        if time.monotonic() - self.fetcher.polled_at < stall:
+            return
+        if self._rebuilt:
+            self._worker.fail(
+                f"No poll of the store was finished for {stall:g} s, also over a new connection; restart me."
+            )
+            return
+        log.error("fetcher.stalled for %g s; rebuilding its connection", stall)
+        self._rebuilt = True
+        old, self.fetcher = self.fetcher, self._make_fetcher()
+        Thread(target=old.stop, name="fetcher-undertaker", daemon=True).start()
+        self.fetcher.start()
+
+    # What the pool tells
+
+    def ended(self, endings: list[tuple[Held, Ending]]) -> None:
+        self.settler.add(endings)
+
+    def started(self, helds: list[Held]) -> None:
+        self._scribe.begun(helds)
+
+    def reported(self, reports: list[Report]) -> None:
+        self._scribe.report(reports)
+
+    def asked(self, child: Child, word: wire.AskBody | wire.AskPush, body: bytes) -> None:
+        self._clerk.asked(child, word, body)
+
+    def extended(self, held: Held, seconds: float) -> None:
+        self._keeper.extend(held, seconds)
+
+    def has_room(self) -> None:
+        self.fetcher.has_room()
+
+    def failed(self, sentence: str) -> None:
+        self._worker.fail(sentence)
+
+    def _make_fetcher(self) -> Fetcher:
+        store = self.store if self._shares_store else open_store(self._store_settings)
+        settings = self._worker.settings
+        return Fetcher(
+            store,
+            self.pool,
+            self.queues,
+            self._offer,
+            prefetch=settings.prefetch,
+            lease_seconds=settings.lease_seconds,
+        )
+
+    def _offer(self, deliveries: list[Delivery]) -> None:
+        helds, throttled = self.gate.sort(deliveries)
+        if helds:
+            self.pool.offer(helds)
+        if throttled:
+            self.settler.add(throttled)
+
+    def _settled(self, helds: Sequence[Held]) -> None:
+        self.pool.settled(helds)
+        self.gate.free(list(helds))
+
+    def _reclaim(self) -> None:
+        reclaimed = self.store.broker.reclaim()
+        if reclaimed.returned or reclaimed.dead:
+            log.warning("leases.reclaimed returned=%d dead=%d", len(reclaimed.returned), len(reclaimed.dead))
+
+
+def path_of(app: Stem | None) -> str:
+    """Where another process can import the app from. Raises ConfigError."""
+    # A script comes last: what it took from a module is better found there.
+    for name, module in sorted(sys.modules.items(), key=lambda item: item[0] == "__main__"):
+        for attribute, value in list(vars(module).items()) if hasattr(module, "__dict__") else ():
+            if value is app and app is not None:
+                return _importable(name, module, attribute)
+    raise ConfigError(
+        "The app is no module's attribute, so isolates cannot import it; make it one, "
+        "or run the tasks here with Worker(app, in_process=True)."
+    )
+
+
+def _importable(name: str, module: Any, attribute: str) -> str:
+    if name != "__main__":
+        return f"{name}:{attribute}"
+    spec, file = getattr(module, "__spec__", None), getattr(module, "__file__", None)
+    if spec is not None:
+        return f"{spec.name}:{attribute}"
+    if file is None:
+        raise ConfigError("An app of an interactive session cannot be imported; use Worker(app, in_process=True).")
+    return f"{Path(file).absolute()}:{attribute}"
+
+
+def _lane_opener(app: Stem, worker: str) -> Callable[[list[int], int], Callable[[], None]]:
+    def open_lane(descriptors: list[int], slots: int) -> Callable[[], None]:
+        from stem.worker.cell import Cell
+        from stem.worker.lane import Lane
+
+        inbox, line, output, cell = descriptors
+        lane = Lane(app, worker, socket.socket(fileno=inbox), socket.socket(fileno=line), Cell(cell, slots))
+        os.close(output)
+        os.close(cell)
+        Thread(target=lane.serve, name="lane", daemon=True).start()
+        return lane.interrupt
+
+    return open_lane
+
+
+__all__ = ["Store", "Worker", "path_of"]

@@ -1,0 +1,164 @@
+"""All that passes between a supervisor and an isolate.
+
+Down the inbox, a socket that keeps messages apart, come runs; each is taken whole by whoever reads first, so a supervisor
+can take back what an isolate has not begun. Along the line, a stream both ways, go endings, and questions with answers.
+"""
+
+import socket
+from collections.abc import Iterator
+
+import msgspec
+
+from stem.core.delivery import Delivery, Lease
+from stem.core.envelope import Push, Receipt
+from stem.core.outcome import Done, Settlement
+
+# Larger bodies are asked for along the line: a message must fit into the socket's buffer.
+INLINE_BODY_BYTES = 64 * 1024
+PACKET_BYTES = INLINE_BODY_BYTES + 4096
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """`body` None: it is large, ask for it."""
+
+    number: int
+    id: str
+    fence: int
+    name: str
+    queue: str
+    attempt: int
+    deaths: int
+    body: bytes | None
+
+    def delivery(self, body: bytes) -> Delivery:
+        return Delivery(Lease(self.id, self.fence), self.name, self.queue, self.attempt, self.deaths, body)
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready", array_like=True):
+    """The isolate takes runs now."""
+
+
+class Ended(msgspec.Struct, frozen=True, tag="e", array_like=True):
+    """How a run was settled: `payload` for one that is done, else the settlement as JSON."""
+
+    number: int
+    run_seconds: float | None
+    payload: bytes | None
+    other: bytes | None = None
+
+
+class Extend(msgspec.Struct, frozen=True, tag="x", array_like=True):
+    number: int
+    seconds: float
+
+
+class AskBody(msgspec.Struct, frozen=True, tag="b", array_like=True):
+    """Answered by the bare body."""
+
+    number: int
+
+
+class AskPush(msgspec.Struct, frozen=True, tag="p", array_like=True):
+    """Pushes as JSON; answered by a `Pushed`."""
+
+    pushes: bytes
+
+
+class Pushed(msgspec.Struct, frozen=True):
+    """`error` is a class of stem.core.errors and its sentence."""
+
+    receipts: list[Receipt] = []
+    error: tuple[str, str] | None = None
+
+
+Word = Ready | Ended | Extend | AskBody | AskPush
+
+
+def run_of(number: int, delivery: Delivery) -> bytes:
+    lease, body = delivery.lease, delivery.body
+    inline = body if len(body) <= INLINE_BODY_BYTES else None
+    run = (number, lease.id, lease.fence, delivery.name, delivery.queue, delivery.attempt, delivery.deaths, inline)
+    return _packer.encode(run)
+
+
+def read_run(packet: bytes) -> Run:
+    return _runs.decode(packet)
+
+
+def ended(number: int, settlement: Settlement, run_seconds: float | None) -> Ended:
+    if isinstance(settlement, Done):
+        return Ended(number, run_seconds, bytes(settlement.payload))
+    return Ended(number, run_seconds, None, msgspec.json.encode(settlement))
+
+
+def settlement_of(word: Ended) -> Settlement:
+    if word.payload is not None:
+        return Done(msgspec.Raw(word.payload))
+    return _settlements.decode(word.other or b"")
+
+
+def frame(word: Word) -> bytes:
+    data = _packer.encode(word)
+    return len(data).to_bytes(4, "little") + data
+
+
+def framed(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "little") + data
+
+
+def encode_pushes(pushes: list[Push]) -> bytes:
+    return msgspec.json.encode(pushes)
+
+
+def decode_pushes(data: bytes) -> list[Push]:
+    return _pushes.decode(data)
+
+
+def decode_pushed(data: bytes) -> Pushed:
+    return _pushed.decode(data)
+
+
+class Frames:
+    """Cuts what a stream brings into frames; what is not whole yet waits for its rest."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        data = self._rest + data if self._rest else data
+        start, end = 0, len(data)
+        while end - start >= 4:
+            after = start + 4 + int.from_bytes(data[start : start + 4], "little")
+            if after > end:
+                break
+            yield data[start + 4 : after]
+            start = after
+        self._rest = data[start:]
+
+    def words(self, data: bytes) -> Iterator[Word]:
+        for part in self.feed(data):
+            yield _words.decode(part)
+
+
+def read_frame(stream: socket.socket) -> bytes:
+    """One frame from a blocking stream. Raises EOFError when the other side is gone."""
+    return exactly(stream, int.from_bytes(exactly(stream, 4), "little"))
+
+
+def exactly(stream: socket.socket, count: int) -> bytes:
+    parts, missing = [], count
+    while missing:
+        part = stream.recv(min(missing, 1 << 20))
+        if not part:
+            raise EOFError("the other side has closed the line")
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
+
+
+_packer = msgspec.msgpack.Encoder()
+_runs = msgspec.msgpack.Decoder(Run)
+_words = msgspec.msgpack.Decoder(Word)
+_settlements: "msgspec.json.Decoder[Settlement]" = msgspec.json.Decoder(Settlement)
+_pushes = msgspec.json.Decoder(list[Push])
+_pushed = msgspec.json.Decoder(Pushed)
