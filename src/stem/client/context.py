@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
+from logging import Logger, LoggerAdapter, getLogger
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
@@ -16,8 +17,6 @@ from stem.core.envelope import Envelope, Push, Receipt
 from stem.core.errors import InvalidTask, UsageError
 
 if TYPE_CHECKING:
-    from logging import LoggerAdapter
-
     from stem.client.app import Stem
     from stem.client.handle import TaskHandle
     from stem.client.sender import Sender
@@ -66,7 +65,7 @@ class TaskContext:
         self._app = app
         self._envelope = envelope
         self._channel = channel
-        self._logger: LoggerAdapter[Any] | None = None
+        self._logger: TaskLogger | None = None
 
     def __repr__(self) -> str:
         return f"TaskContext({self.id!r}, {self.name!r}, attempt={self.attempt})"
@@ -115,10 +114,10 @@ class TaskContext:
         return self._noted(ROOT_ID) or self.id
 
     @property
-    def logger(self) -> "LoggerAdapter[Any]":
+    def logger(self) -> "TaskLogger":
         """`stem.task.<name>`; its records carry task_id, task_name, queue, attempt and worker."""
         if self._logger is None:
-            self._logger = _logger_for(self)
+            self._logger = TaskLogger(self)
         return self._logger
 
     def heartbeat(self) -> None:
@@ -208,18 +207,18 @@ def _progress(progress: dict[str, Any]) -> dict[str, Any]:
     return decoded
 
 
-def _logger_for(context: TaskContext) -> "LoggerAdapter[Any]":
-    from logging import LoggerAdapter, getLogger
+class TaskLogger(LoggerAdapter[Logger]):
+    """Adds the task's fields to those that the caller gives."""
 
-    class Fields(LoggerAdapter[Any]):
-        def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
-            return msg, {**kwargs, "extra": {**fields, **(kwargs.get("extra") or {})}}
+    def __init__(self, context: TaskContext) -> None:
+        fields = {
+            "task_id": context.id,
+            "task_name": context.name,
+            "queue": context.queue,
+            "attempt": context.attempt,
+            "worker": context.worker,
+        }
+        super().__init__(getLogger(f"stem.task.{context.name}"), fields)
 
-    fields = {
-        "task_id": context.id,
-        "task_name": context.name,
-        "queue": context.queue,
-        "attempt": context.attempt,
-        "worker": context.worker,
-    }
-    return Fields(getLogger(f"stem.task.{context.name}"), fields)
+    def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
+        return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from inspect import unwrap
-from typing import Any
+from typing import Any, TypeVar
 
 from stem.client.admit import Admitted
 from stem.client.context import RetryRequested, TaskContext
@@ -10,6 +10,8 @@ from stem.core.encode import encode_json
 from stem.core.errors import InvalidArguments, TaskRevoked
 from stem.core.outcome import Raised, Returned, Revoked
 from stem.core.record import TaskError
+
+E = TypeVar("E", bound=BaseException)
 
 MAX_MESSAGE, MAX_STACK = 8_000, 32_000
 
@@ -90,14 +92,21 @@ def _returned(call: Admitted, value: Any) -> Returned | Raised:
 
 def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Raised | Revoked:
     """Revokes and wishes for a retry are no errors: the hooks hear of them when they are settled."""
-    if isinstance(error, TaskRevoked):
-        return Revoked(_plain(_message(error), MAX_MESSAGE) or "revoked")
-    if isinstance(error, RetryRequested):
-        wish = TaskError("RetryRequested", _plain(_message(error), MAX_MESSAGE), retryable=True)
-        return Raised(wish, error.delay_seconds)
+    if (revoke := _found(TaskRevoked, error)) is not None:
+        return Revoked(_plain(_message(revoke), MAX_MESSAGE) or "revoked")
+    if (wish := _found(RetryRequested, error)) is not None:
+        said = TaskError("RetryRequested", _plain(_message(wish), MAX_MESSAGE), retryable=True)
+        return Raised(said, wish.delay_seconds)
     call.hooks.error(context, error)
     task = call.definition
     return raised(error, task.function, retry_on=task.retry_on, no_retry_on=task.no_retry_on)
+
+
+def _found(kind: type[E], error: BaseException) -> E | None:
+    """The error if it is of that kind, or the first of the kind in a group: a TaskGroup wraps what its members raise."""
+    if isinstance(error, BaseExceptionGroup):
+        return next((found for each in error.exceptions if (found := _found(kind, each)) is not None), None)
+    return error if isinstance(error, kind) else None
 
 
 def _is_asked_for(error: BaseException) -> bool:

@@ -159,6 +159,30 @@ def test_a_revoke_that_leaves_the_handler_cancels_the_task(
     assert verdict.settlement == Cancelled(reason)
 
 
+@pytest.mark.parametrize("is_revoked", [True, False])
+def test_a_revoke_and_a_wish_for_a_retry_count_from_within_a_task_group(
+    app: Stem, run: Callable[..., Verdict], is_revoked: bool
+) -> None:
+    async def member() -> None:
+        await asyncio.sleep(0)
+        if is_revoked:
+            raise TaskRevoked("by ada")
+        current_task().retry(9, "later")
+
+    async def it() -> None:
+        async with asyncio.TaskGroup() as outer:
+            async with asyncio.TaskGroup() as inner:
+                inner.create_task(member())
+                outer.create_task(asyncio.Event().wait())
+
+    settlement = run(app, delivered(app, it)).settlement
+    if is_revoked:
+        assert settlement == Cancelled("by ada")
+    else:
+        assert isinstance(settlement, Retry)
+        assert (settlement.delay_seconds, settlement.error.message) == (9.0, "later")
+
+
 def test_a_handler_may_answer_a_soft_limit(app: Stem) -> None:
     def it() -> str:
         try:
