@@ -78,6 +78,10 @@ class RedisBroker(Broker):
         return self._refused("renew", leases, {"leases": leases, "lease": microseconds(lease_seconds)})
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
+        leases = [ending.lease for ending in endings]
+        columns = shapes.successes(endings)
+        if columns is not None:
+            return self._refused("succeed", leases, (worker, *columns))
         ids: list[str] = []
         rows: list[tuple[Any, ...]] = []
         for ending in endings:
@@ -86,7 +90,7 @@ class RedisBroker(Broker):
             for push in ending.follow_ups:
                 ids.append(push.envelope.id)
                 rows.append(shapes.pushed(push))
-        return self._refused("settle", [ending.lease for ending in endings], (worker, ids), pack(rows))
+        return self._refused("settle", leases, (worker, ids), pack(rows))
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
         result = Reclaimed([], [])

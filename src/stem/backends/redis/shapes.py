@@ -5,7 +5,7 @@ must never read it, for its numbers are doubles and its empty tables ambiguous. 
 the server's msgpack does not know.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -27,6 +27,7 @@ RAN = "ran"  # a row of the log that is two events
 SMALL = 1024  # bytes; so long a body lies in its task, a longer one beside it, so that changes need not copy it
 
 Pushed = tuple[Any, ...]  # as push.lua takes it
+Successes = tuple[list[str], list[int], list[int | bool], list[str]]  # as succeed.lua takes them: by column
 
 
 class Letter(msgspec.Struct, frozen=True, array_like=True):
@@ -143,6 +144,21 @@ def ended(ending: Ending) -> tuple[Any, ...]:
         payload,
     )
     return shared if isinstance(settlement, Done) else shared + _unsuccessful(settlement)
+
+
+def successes(endings: Sequence[Ending]) -> Successes | None:
+    """None if one of the endings needs settle.lua."""
+    columns: Successes = [], [], [], []
+    ids, fences, runs, payloads = columns
+    for ending in endings:
+        settlement, run, lease = ending.settlement, ending.run_seconds, ending.lease
+        if not isinstance(settlement, Done) or ending.meta or ending.follow_ups:
+            return None
+        ids.append(lease.id)
+        fences.append(lease.fence)
+        runs.append(False if run is None else microseconds(run))
+        payloads.append(bytes(settlement.payload).decode())
+    return columns if len(set(ids)) == len(ids) else None
 
 
 def stored(record: TaskRecord) -> Stored:

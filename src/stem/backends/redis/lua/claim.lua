@@ -1,4 +1,4 @@
--- needs: call tasks entry log space
+-- needs: call tasks entry log endings space
 -- Broker.claim: lease the best due tasks of all named queues; end those that have expired. Each task to one claim only.
 -- INPUT {queues, limit, lease, expired = the error of an expired task, as JSON}
 -- Reply: 1 if there is more to end or to deliver, the packed tasks, the bodies of those that have theirs aside
@@ -43,14 +43,14 @@ local taken, count, aside, expired = {}, 0, {}, 0
 local head, lease_end
 
 -- Only the head of a task changes with its lease; the rest is copied, and goes out, as it is.
-local function lease(id, packed, queue, visible)
+local function lease(id, key, packed, queue, visible)
   if not head then
     -- Never below the clock: a server that lost its last second, in a failover say, must not give a fence out twice.
     numbers.fence = math.max(number('fence'), NOW)
     head, lease_end = packed_head(WIDTH, numbers.fence, true), string.format('%d', NOW + INPUT.lease)
   end
   packed = head .. packed:sub(HEAD + 1)
-  write(id, packed)
+  write(key, packed)
   count = count + 1
   taken[count] = packed
   leases[2 * count - 1], leases[2 * count] = visible and NOW + visible or lease_end, id
@@ -71,13 +71,14 @@ repeat
   else
     found, queues = next_of_all(wanted)
   end
-  for i, packed in ipairs(fetch('t:', found)) do
+  local packs, keys = fetch('t:', found)
+  for i, packed in ipairs(packs) do
     if packed then
       local _, state, expires, visible, is_aside = cmsgpack.unpack_limit(packed, 4, HEAD)
       if expires and expires <= NOW then
         expire(thaw(packed))
       elseif not TERMINAL[state] then
-        lease(found[i], packed, only or queues[i], visible)
+        lease(found[i], keys[i], packed, only or queues[i], visible)
         if is_aside then
           aside[#aside + 1] = found[i]
         end

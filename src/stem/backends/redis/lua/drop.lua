@@ -1,4 +1,4 @@
--- needs: call tasks entry log space letters
+-- needs: call tasks entry log endings space letters
 -- DeadLetters.purge, one stretch: drop matching letters for good; the record stays for as long as retention says.
 -- INPUT as shared/letters.lua says
 -- Reply, packed: {the sequence number to go on below or '', {ids}}

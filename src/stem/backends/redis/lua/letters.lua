@@ -1,4 +1,4 @@
--- needs: call tasks entry log space letters
+-- needs: call tasks entry log endings space letters
 -- DeadLetters.get and page, one stretch. INPUT as shared/letters.lua says.
 -- Reply: the sequence number to go on below, '' at the end; then packed task, body, packed task, body, …
 local found, last = matching()

@@ -1,4 +1,4 @@
--- needs: call tasks entry log space
+-- needs: call tasks entry log endings space
 -- Broker.peek: what waits: the ready in claim order, then the delayed by when they are due. Only moves due tasks to the ready.
 -- INPUT {queue, limit}
 -- Reply, packed: {{id, name, queue, priority, attempt, due, body}, …}

@@ -1,4 +1,4 @@
--- needs: call tasks entry log space
+-- needs: call tasks entry log endings space
 -- Upkeep.prune, one step: drop outlived records and events. All other keys expire by themselves.
 -- INPUT {limit, results = ended up to here, events = logged up to here}
 -- Reply: how many records, events and workers went.

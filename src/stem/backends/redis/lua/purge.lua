@@ -1,4 +1,4 @@
--- needs: call tasks entry log space
+-- needs: call tasks entry log endings space
 -- Broker.purge, one step: cancel what waits in the queue, the ready first.
 -- INPUT {queue, limit, error and data as JSON}
 -- Reply: how many left the queue.

@@ -1,4 +1,4 @@
--- needs: call tasks entry log space
+-- needs: call tasks entry log endings space
 -- Broker.push: store all or none; a known id is left alone; a held unique key answers with its holder.
 -- INPUT the ids. ARGV[3] the pushes in the same order, a packed list of {options or false, id, name, queue, priority,
 --   meta, unique key if it is held until the end, body unless it is large}; options {delay, due, lifetime, expires, visible,

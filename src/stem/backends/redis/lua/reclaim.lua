@@ -1,4 +1,4 @@
--- needs: call tasks entry log space
+-- needs: call tasks entry log endings space
 -- Broker.reclaim: take back tasks whose lease has run out, oldest first; too many deaths are a crash loop.
 -- INPUT {limit, deaths}
 -- Reply, packed: {{returned ids}, {dead ids}}

@@ -1,4 +1,4 @@
--- needs: call tasks entry log space
+-- needs: call tasks entry log endings space
 -- Broker.renew: let each lease end later, never earlier.
 -- INPUT {leases = {{id, fence}, …}, lease}
 -- Reply, packed: the positions of the refused.

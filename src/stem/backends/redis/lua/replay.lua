@@ -1,4 +1,4 @@
--- needs: call tasks entry log space letters
+-- needs: call tasks entry log endings space letters
 -- DeadLetters.replay, one stretch: queue matching letters again, each once however many callers try.
 -- INPUT as shared/letters.lua says, and {delay, dry_run}
 -- Reply, packed: {the sequence number to go on below or '', {ids}}

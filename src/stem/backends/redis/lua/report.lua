@@ -1,4 +1,4 @@
--- needs: call tasks entry log space
+-- needs: call tasks entry log endings space
 -- Broker.report: log a heartbeat or progress, and keep the latest in the record.
 -- INPUT {reports = {{id, fence, progress as JSON or false}, …}, worker}
 -- Reply, packed: the positions of the refused.

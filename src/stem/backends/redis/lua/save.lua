@@ -1,4 +1,4 @@
--- needs: call tasks entry log space
+-- needs: call tasks entry log endings space
 -- Results.save: keep records of tasks that another store runs, all or none, each unless the one here is later.
 -- INPUT the ids. ARGV[3] the records in the same order, a packed list of tasks
 -- Reply: how many were kept.

@@ -1,4 +1,4 @@
--- needs: call tasks entry log space
+-- needs: call tasks entry log endings success space
 -- Broker.settle: write each ending whole: record, acknowledgement, meta, events, follow-ups.
 -- INPUT {worker, ids of all tasks and follow-ups}. ARGV[3] a packed list: each ending {id, fence, kind, run, meta, number of its
 --   follow-ups, payload}, unless it succeeded also {error, data, delay, died, reason, letter}, then its follow-ups as push.lua
@@ -8,32 +8,10 @@
 local worker, list = INPUT[1], ARGV[3]
 local offset, position, refused = first_item(list), 0, {}
 
--- Most endings are successes that leave nothing but the record: these copy what stays of the packed task, and never make a
--- table of it. False if it is no such ending, or the lease is not good.
-local function succeed(id, fence, run, payload)
-  local packed, pack = tasks[id], cmsgpack.pack
-  if type(packed) ~= 'string' or packed:sub(1, HEAD) ~= packed_head(WIDTH, fence, true) then
-    return false
-  end
-  local middle, state, _, _, is_aside, attempt, enqueued_at, _, _, started_at, _, beat =
-    cmsgpack.unpack_limit(packed, SEQ - STATE, HEAD)
-  local behind, _, _, name, queue, _, _, unique = cmsgpack.unpack_limit(packed, BODY - SEQ, middle)
-  if is_aside or unique then
-    return false
-  end
-  if run and state ~= 'running' then
-    started_at = NOW - run
-    log(2, 'ran', NOW, id, name, queue, attempt, worker, enqueued_at, started_at, false)
-  else
-    log(1, 'succeeded', NOW, id, name, queue, attempt, worker, enqueued_at, started_at, false)
-  end
-  tasks[id] = packed_head(ENDED_WIDTH, fence, false)
-    .. pack('succeeded', false, false, false, attempt, enqueued_at, NOW, worker, started_at, NOW, beat, payload, false)
-    .. packed:sub(middle + 1, behind - 1) -- up to the unique key, which is a byte where there is none
-  write(id, tasks[id])
-  unleased(id, queue)
-  end_of(id, true)
-  return true
+local function end_well(id, fence, run, payload)
+  local packed = tasks[id]
+  tasks[id] = type(packed) == 'string' and succeed(id, PREFIX .. 't:' .. id, packed, fence, run, payload, worker) or packed
+  return tasks[id] ~= packed
 end
 
 local function settle(id, fence, kind, run, meta, payload, failure, data, delay, died, reason, letter)
@@ -82,7 +60,7 @@ while offset >= 0 do
     behind, failure, data, delay, died, reason, letter = cmsgpack.unpack_limit(list, 6, behind)
     is_settled = settle(id, fence, kind, run, meta, payload, failure, data, delay, died, reason, letter)
   else
-    is_settled = not meta and succeed(id, fence, run, payload) or settle(id, fence, kind, run, meta, payload)
+    is_settled = not meta and end_well(id, fence, run, payload) or settle(id, fence, kind, run, meta, payload)
   end
   offset = behind
   if not is_settled then

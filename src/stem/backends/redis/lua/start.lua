@@ -1,4 +1,4 @@
--- needs: call tasks entry log space
+-- needs: call tasks entry log endings space
 -- Broker.start: these attempts run now. Twice is a no-op.
 -- INPUT {leases = {{id, fence}, …}, worker}
 -- Reply, packed: the positions of the refused.

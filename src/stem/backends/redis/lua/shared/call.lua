@@ -26,21 +26,21 @@ local function spread(list, command, key)
   return sum
 end
 
--- The values of `kind`:id for each id, false where there is none.
+-- The values of `kind`:id for each id, false where there is none; and their keys.
 local function fetch(kind, ids)
   local keys, values, prefix = {}, {}, PREFIX .. kind
   for i = 1, #ids do
     keys[i] = prefix .. ids[i]
   end
   if #keys > 0 and #keys <= SLICE then
-    return redis.call('MGET', unpack(keys))
+    return redis.call('MGET', unpack(keys)), keys
   end
   for first = 1, #keys, SLICE do
     for _, value in ipairs(redis.call('MGET', unpack(keys, first, math.min(first + SLICE - 1, #keys)))) do
       values[#values + 1] = value
     end
   end
-  return values
+  return values, keys
 end
 
 -- The next of a series that only grows; written with flush_numbers.

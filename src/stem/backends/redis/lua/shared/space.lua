@@ -3,17 +3,12 @@ local NEW = {} -- stands for a task that is pushed right now: nobody holds it
 
 local tasks = {} -- id → task, or packed task as long as nobody has looked into it; false where the store has none
 local changed, changes = {}, 0 -- with their number, for asking a long table its length is a search
-local writes, written = {}, 0 -- key, packed task, …
-local bodies, bodies_gone = {}, {}
-local uniques, uniques_set = {}, {} -- key → holder's id; key → milliseconds, 0 to release, -1 to hold until released
+local bodies = {}
 local indexed, entries = {}, 0
 local ready, delayed = {}, {} -- queue → score, member, …
 local leases = {}
-local leases_gone, leases_dropped = {}, 0
-local ended, endings = {}, 0 -- ids
-local ended_now, ends = {}, 0 -- those of them that are to be swept in the order of time
 local buried, unburied = {}, {}
-local running, dead = {}, {} -- queue → by how much its count changes
+local dead = {} -- queue → by how much its count changes
 
 local function append(lists, name, a, b)
   local list = lists[name]
@@ -85,11 +80,6 @@ local function touch(task)
   end
 end
 
-local function write(id, packed)
-  writes[written + 1], writes[written + 2] = PREFIX .. 't:' .. id, packed
-  written = written + 2
-end
-
 local function tell(kind, task, at, more)
   log(
     1, kind, at, task[ID], task[NAME], task[QUEUE], task[ATTEMPT], task[WORKER], task[ENQUEUED], task[STARTED], more or false
@@ -127,16 +117,6 @@ local function promote(queues, limit)
   end
 end
 
-local function drop_lease(id)
-  leases_dropped = leases_dropped + 1
-  leases_gone[leases_dropped] = id
-end
-
-local function unleased(id, queue)
-  drop_lease(id)
-  running[queue] = (running[queue] or 0) - 1
-end
-
 local function unlease(task)
   if task[HELD] then
     task[HELD] = false
@@ -167,28 +147,18 @@ end
 -- Nothing will run this task again: keep its record only.
 local function retire(task)
   if task[ASIDE] then
-    bodies_gone[#bodies_gone + 1] = PREFIX .. 'b:' .. task[ID]
+    drop_body(task[ID])
   end
   task[EXPIRES], task[VISIBLE], task[ASIDE] = false, false, false
   task[UNIQUE], task[BODY], task[DUE], task[DEATHS], task[LETTER] = nil, nil, nil, nil, nil
-end
-
-local function holder(key)
-  if uniques[key] == nil then
-    uniques[key] = redis.call('GET', PREFIX .. 'u:' .. key)
-  end
-  return uniques[key]
 end
 
 local function finish(task, state, failure)
   touch(task)
   unlease(task)
   task[STATE], task[ERROR], task[FINISHED], task[UPDATED] = state, failure, NOW, NOW
-  local key = task[UNIQUE]
-  if key then
-    if holder(key) == task[ID] then
-      uniques[key], uniques_set[key] = false, 0
-    end
+  if task[UNIQUE] then
+    release(task[UNIQUE], task[ID])
     task[UNIQUE] = false
   end
   if state ~= 'failed' then
@@ -243,7 +213,7 @@ local function push(packed, offset)
   end
   local seq = number('seq')
   tasks[id] = NEW
-  write(id, new_front(expires, visible, large and true) .. cmsgpack.pack(seq) .. packed:sub(first, behind) .. new_back(due))
+  write(PREFIX .. 't:' .. id, new_front(expires, visible, large and true) .. cmsgpack.pack(seq) .. packed:sub(first, behind) .. new_back(due))
   indexed[entries + 1], indexed[entries + 2] = seq, id
   entries = entries + 2
   log(1, 'enqueued', NOW, id, name, queue, 0, false, NOW, false, false)
@@ -251,70 +221,12 @@ local function push(packed, offset)
   return true, behind
 end
 
--- Drop those of the records that ended before the horizon. Ids pushed anew or replayed since are none of them.
-local function drop_records(ids, horizon)
-  local gone, keys = {}, {}
-  for i, packed in ipairs(fetch('t:', ids)) do
-    local task = packed and thaw(packed)
-    if not task or TERMINAL[task[STATE]] and not task[LETTER] and (task[FINISHED] or 0) <= horizon then
-      gone[#gone + 1] = ids[i]
-      keys[#keys + 1] = PREFIX .. 't:' .. ids[i]
-    end
-  end
-  spread(keys, 'DEL')
-  spread(gone, 'ZREM', PREFIX .. 'index')
-  return #gone
-end
-
--- Drop outlived records until `limit` is reached: first what ended here, in the order of time and whole batches of it, then
--- what is to go out of turn.
-local function forget(horizon, limit)
-  local list, late, dropped = PREFIX .. 'ended', PREFIX .. 'late', 0
-  while dropped < limit do
-    local entry = redis.call('LINDEX', list, 0)
-    if not entry or tonumber(entry:sub(1, 16)) > horizon then
-      break
-    end
-    dropped = dropped + drop_records(cmsgpack.unpack(entry:sub(17)), horizon)
-    redis.call('LPOP', list)
-  end
-  if dropped < limit then
-    local ids = redis.call('ZRANGEBYSCORE', late, '-inf', horizon, 'LIMIT', 0, limit - dropped)
-    dropped = dropped + drop_records(ids, horizon)
-    spread(ids, 'ZREM', late)
-  end
-  return dropped
-end
-
--- Endings pay for the sweeping, so that the past stays bounded though nobody calls prune.
-local function sweep(count)
-  forget(NOW - RETENTION.results * 1000, count)
-end
-
--- Note who ended now: when, in 16 digits, then the packed ids.
-local function write_ended(ids)
-  for first = 1, #ids, CHUNK do
-    local some = { unpack(ids, first, math.min(first + CHUNK - 1, #ids)) }
-    redis.call('RPUSH', PREFIX .. 'ended', string.format('%016d', NOW) .. cmsgpack.pack(some))
-  end
-end
-
--- To be told to those who wait for it; `is_swept`: its record goes when its time has come, in the order of endings.
-local function end_of(id, is_swept)
-  endings = endings + 1
-  ended[endings] = id
-  if is_swept then
-    ends = ends + 1
-    ended_now[ends] = id
-  end
-end
-
 local function write_tasks()
   local late = {}
   for i = 1, changes do
     local task = changed[i]
     local id = task[ID]
-    write(id, freeze(task))
+    write(PREFIX .. 't:' .. id, freeze(task))
     if TERMINAL[task[STATE]] then
       if task[FINISHED] ~= NOW then
         late[#late + 1] = task[FINISHED] or 0
@@ -323,47 +235,18 @@ local function write_tasks()
       end_of(id, task[FINISHED] == NOW and not task[LETTER])
     end
   end
-  spread(writes, 'MSET')
   spread(late, 'ZADD', PREFIX .. 'late')
-  write_ended(ended_now)
-  if endings > 0 then
-    redis.call('PUBLISH', PREFIX .. 'ended', cmsgpack.pack(ended))
-  end
-end
-
-local function write_uniques()
-  for key, milliseconds in pairs(uniques_set) do
-    local name = PREFIX .. 'u:' .. key
-    if milliseconds == 0 then
-      redis.call('DEL', name)
-    elseif milliseconds < 0 then
-      redis.call('SET', name, uniques[key])
-    else
-      redis.call('SET', name, uniques[key], 'PX', milliseconds)
-    end
-  end
-end
-
-local function write_counts(name, changes)
-  for queue, change in pairs(changes) do
-    if change ~= 0 and redis.call('HINCRBY', PREFIX .. name, queue, change) == 0 then
-      redis.call('HDEL', PREFIX .. name, queue)
-    end
-  end
 end
 
 local function commit()
   local entered = {}
   write_tasks()
-  write_uniques()
+  write_endings()
   spread(bodies, 'MSET')
-  spread(bodies_gone, 'DEL')
   spread(indexed, 'ZADD', PREFIX .. 'index')
-  spread(leases_gone, 'ZREM', PREFIX .. 'leases')
   spread(leases, 'ZADD', PREFIX .. 'leases')
   spread(unburied, 'ZREM', PREFIX .. 'dead')
   spread(buried, 'ZADD', PREFIX .. 'dead')
-  write_counts('running', running)
   write_counts('buried', dead)
   for queue, scores in pairs(ready) do
     spread(scores, 'ZADD', PREFIX .. 'ready:' .. queue)

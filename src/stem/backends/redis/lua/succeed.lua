@@ -1,0 +1,17 @@
+-- needs: call tasks log endings success
+-- Broker.settle where all succeeded, and have neither meta nor follow-ups.
+-- INPUT {worker, ids, each once, fences, runs, payloads as JSON}, the last four in the same order.
+-- Reply, packed: the positions of the refused.
+local worker, ids, fences, runs, payloads = unpack(INPUT)
+local refused = {}
+local packs, keys = fetch('t:', ids)
+for i, packed in ipairs(packs) do
+  if not (packed and succeed(ids[i], keys[i], packed, fences[i], runs[i], payloads[i], worker)) then
+    refused[#refused + 1] = i
+  end
+end
+write_endings()
+close_log()
+flush_numbers()
+sweep(2 * #ids)
+return cmsgpack.pack(refused)
