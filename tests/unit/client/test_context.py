@@ -2,17 +2,25 @@
 
 import asyncio
 import logging
+import sqlite3
 import threading
+from collections.abc import Sequence
+from contextlib import closing
 from contextvars import copy_context
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from stem import InvalidArguments, InvalidTask, State, Stem, TaskContext, TaskRevoked, UsageError, current_task
+from stem.client.attempt import attempt
 from stem.client.signature import Signature
 from stem.core.delivery import Lease
+from stem.core.envelope import Push, Receipt
 from stem.core.lifecycle import EventKind
+from stem.core.outcome import Done
 from stem.core.revoke import RevokeRequest
 from stem.testing import WORKER, FakeClock, StoreChannel, eager, run_pending
 
@@ -282,6 +290,43 @@ def test_enqueue_goes_through_the_channel_but_not_for_another_apps_task(app: Ste
         run_pending(app, limit=1)
         assert other.store.broker.depth()["default"].ready == 1
         assert [peeked.name for peeked in app.store.broker.peek("default", limit=9)] == ["own"]
+
+
+def test_enqueue_speaks_to_the_channel_and_not_to_the_apps_store(app: Stem) -> None:
+    class Recording(StoreChannel):
+        def push(self, pushes: Sequence[Push]) -> list[Receipt]:
+            pushed.extend(push.envelope.id for push in pushes)
+            return [Receipt("held-by-another", created=False) for _ in pushes]
+
+    pushed: list[str] = []
+    work = app.task(name="work", queue="later")(lambda: None)
+
+    @app.task(name="it")
+    def it(ctx: TaskContext) -> list[Any]:
+        handle = ctx.enqueue(work.options(id="one"))
+        return [handle.id, handle.created, ctx.enqueue("work", id="two").id]
+
+    it.enqueue()
+    (delivery,) = app.store.broker.claim(["default"], limit=1, lease_seconds=60)
+    verdict = attempt(app, delivery, Recording(app.store, delivery.lease), worker="w")
+    assert verdict.settlement == Done(msgspec.Raw(b'["held-by-another",false,"held-by-another"]'))
+    assert pushed == ["one", "two"]
+    assert app.store.broker.depth(["later"])["later"].ready == 0
+
+
+def test_a_call_that_joins_a_transaction_goes_to_the_store_of_that_transaction(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'stem.db'}"
+    with Stem(url) as app, closing(sqlite3.connect(tmp_path / "stem.db")) as database:
+        work = app.task(name="work", queue="later")(lambda: None)
+
+        @app.task(name="it")
+        def it(ctx: TaskContext) -> None:
+            ctx.enqueue(work.options(connection=database))
+            database.rollback()
+
+        it.enqueue()
+        run_pending(app, queues=["default"])
+        assert app.store.broker.depth(["later"])["later"].ready == 0
 
 
 def test_what_a_task_enqueues_knows_its_parent_and_where_it_all_began(app: Stem) -> None:
