@@ -75,5 +75,6 @@ class RunChannel:
 
 def _error(name: str, sentence: str) -> StemError:
     kind = getattr(errors, name, None)
-    known = isinstance(kind, type) and issubclass(kind, StemError)
-    return kind(sentence) if known else StoreUnavailable(sentence)
+    if isinstance(kind, type) and issubclass(kind, StemError):
+        return kind(sentence)
+    return StoreUnavailable(sentence)

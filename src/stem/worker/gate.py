@@ -11,7 +11,7 @@ from stem.core.errors import EnvelopeUnreadable, StemError
 from stem.core.outcome import Throttled
 from stem.core.settle import Policy, settle
 from stem.worker.held import Held
-from stem.worker.manifest import TaskFacts
+from stem.worker.manifest import PlacesFacts, RateFacts, TaskFacts
 
 log = logging.getLogger("stem.worker")
 
@@ -59,9 +59,11 @@ class Gate:
             return {held.number: Throttled(random.uniform(*BLIND_SECONDS), "limiter-unreachable") for held in limited}  # noqa: S311
 
     def _without_place(self, limited: list[Held]) -> dict[int, Throttled]:
-        wanting = [held for held in limited if held.facts is not None and held.facts.places is not None]
-        for held in wanting:
-            held.places = (self._place(held),)
+        wanting = []
+        for held in limited:
+            if held.facts is not None and held.facts.places is not None:
+                held.places = (self._place(held, held.facts.places),)
+                wanting.append(held)
         answers = self._limiter.hold([held.places[0] for held in wanting]) if wanting else []
         denied = {}
         for held, is_granted in zip(wanting, answers, strict=True):
@@ -71,8 +73,11 @@ class Gate:
         return denied
 
     def _without_token(self, limited: list[Held]) -> dict[int, Throttled]:
-        wanting = [held for held in limited if held.facts is not None and held.facts.rate is not None]
-        buckets = [self._bucket(held) for held in wanting]
+        wanting, buckets = [], []
+        for held in limited:
+            if held.facts is not None and held.facts.rate is not None:
+                wanting.append(held)
+                buckets.append(self._bucket(held, held.facts.rate))
         answers = self._limiter.take(buckets) if buckets else []
         denied = {
             held.number: Throttled(seconds, f"rate-limit {bucket.key}")
@@ -85,15 +90,12 @@ class Gate:
                 held.places = ()
         return denied
 
-    def _place(self, held: Held) -> Place:
-        assert held.facts is not None and held.facts.places is not None
-        facts, lease = held.facts.places, held.lease
+    def _place(self, held: Held, facts: PlacesFacts) -> Place:
+        lease = held.lease
         holder = f"{lease.id}:{lease.fence}"
         return Place(_key(held, facts.per), holder, facts.limit, self._lease_seconds)
 
-    def _bucket(self, held: Held) -> Bucket:
-        assert held.facts is not None and held.facts.rate is not None
-        facts = held.facts.rate
+    def _bucket(self, held: Held, facts: RateFacts) -> Bucket:
         return Bucket(_key(held, facts.per), facts.rate.tokens, facts.rate.per_seconds, facts.burst)
 
     def _ending(self, held: Held, throttled: Throttled) -> Ending:

@@ -21,7 +21,7 @@ class Held:
     number: int = field(default_factory=_numbers.__next__)
     renewed_at: float = field(default_factory=time.monotonic)
     places: tuple[Place, ...] = ()
-    is_marked: bool = False  # the store knows that it runs
+    is_begun: bool = False  # the store is told that it runs
     is_soft: bool = False  # it has been told of its soft limit
     is_ended: bool = False  # how it ended is on its way into the store
     is_lost: bool = False  # its lease belongs to another

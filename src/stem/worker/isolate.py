@@ -153,7 +153,7 @@ class Shared:
                 return
             if not packet:
                 self._is_closed = True
-                return self._end()
+                break
             run = wire.read_run(packet)
             if self._isolate.is_async(run):
                 self._take(run)

@@ -45,7 +45,9 @@ class Lane:
         self._output = output
         self._free: SimpleQueue[int] = SimpleQueue()
         self._lock = Lock()
-        self._reachable: dict[int, tuple[RunChannel, TaskContext, int]] = {}  # by slot: what runs there, in which thread
+        self._reachable: dict[
+            int, tuple[RunChannel, TaskContext, int]
+        ] = {}  # by slot: what runs there, in which thread
         for slot in range(cell.slots):
             self._free.put(slot)
 

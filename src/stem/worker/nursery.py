@@ -19,6 +19,7 @@ from stem.worker.manifest import Manifest, decode
 from stem.worker.server import Born, Bury, Exited, Load, Loaded, Refused, Reply, Request, Start
 
 _tokens = count(1)
+_replies: "msgspec.json.Decoder[Reply]" = msgspec.json.Decoder(Reply)
 
 
 @dataclass(eq=False, slots=True)
@@ -97,7 +98,7 @@ class Nursery:
         """Wait for the import of the app. Raises ConfigError."""
         self.control.settimeout(timeout_seconds)
         try:
-            reply = msgspec.json.decode(wire.read_frame(self.control), type=Reply)
+            reply = _replies.decode(wire.read_frame(self.control))
         except (EOFError, TimeoutError, ConnectionError) as error:
             raise ConfigError(
                 f"Importing {self._path} ended its process or took longer than {timeout_seconds:g} s; "
@@ -131,7 +132,7 @@ class Nursery:
         data = self.control.recv(1 << 16)
         if not data:
             raise EOFError("the fork server is gone")
-        return [msgspec.json.decode(part, type=Reply) for part in self._frames.feed(data)]
+        return [_replies.decode(part) for part in self._frames.feed(data)]
 
     def close(self) -> None:
         """Ends the server, and with it every isolate that is left."""

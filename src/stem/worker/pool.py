@@ -1,6 +1,6 @@
-"""The isolates and what they hold: hands out runs, hears of endings, keeps limits, replaces the fallen. Asks no store.
+"""The isolates and what they hold: hands out runs, hears of endings, acts on limits, replaces the fallen. Asks no store.
 
-All of it happens in one thread; others post to it. So nothing here is ever half done when looked at from here.
+All of it happens in one thread; others post to it. So nothing here is half done when looked at from here.
 """
 
 import logging
@@ -10,7 +10,8 @@ import selectors
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from threading import Condition, Thread
 from typing import Protocol
@@ -19,13 +20,15 @@ import msgspec
 
 from stem.client.policy import policy_for
 from stem.core.delivery import Ending, Report
-from stem.core.errors import EnvelopeUnreadable
-from stem.core.outcome import Died, Interrupted, Outcome, TimedOut
+from stem.core.errors import EnvelopeUnreadable, StemError
+from stem.core.outcome import Interrupted, Outcome, Settlement, TimedOut
 from stem.core.retry import Exponential
 from stem.core.settle import Policy, settle
 from stem.runtime.process import oom_kills
 from stem.worker import wire
 from stem.worker.cell import REVOKED, SOFT_LIMIT
+from stem.worker.deaths import estate
+from stem.worker.guard import LOOK_SECONDS, Begun, InTheWay, Limits, Overdue, SoftlyOverdue, Told, look
 from stem.worker.held import Held
 from stem.worker.nursery import Child, Nursery, make_child
 from stem.worker.output import Lines
@@ -35,25 +38,23 @@ from stem.worker.server import Born, Exited, Loaded, Refused
 log = logging.getLogger("stem.worker")
 output_log = logging.getLogger("stem.task")
 
-GUARD_SECONDS = 0.05
-MARK_SECONDS = 0.1  # a run that takes longer is said to run before it ends
-LONG_SECONDS = 0.05  # a run that takes longer gives back what waits behind it
-TERMINATE_SECONDS = 5.0  # from being told to stop to being killed
-BIRTH_SECONDS = 30.0
 STILLBIRTHS = 5  # in a row, before the worker gives up
 READ_BYTES = 1 << 18
 
+# Opens a lane in this process, of the given descriptors and slots; returns how to interrupt what runs there.
+OpenLane = Callable[[list[int], int], Callable[[], None]]
+
 
 class Listener(Protocol):
-    """Whoever writes to the store what the pool finds out. Called from the pool's thread; must not block."""
+    """Whoever tells the store what the pool finds out. Called from the pool's thread; must not block."""
 
     def ended(self, endings: list[tuple[Held, Ending]]) -> None: ...
 
-    def started(self, helds: list[Held]) -> None: ...
+    def begun(self, helds: list[Held]) -> None: ...
 
     def reported(self, reports: list[Report]) -> None: ...
 
-    def asked(self, child: Child, word: "wire.AskBody | wire.AskPush", body: bytes) -> None: ...
+    def asked(self, child: Child, word: wire.AskBody | wire.AskPush, body: bytes) -> None: ...
 
     def extended(self, held: Held, seconds: float) -> None: ...
 
@@ -65,32 +66,30 @@ class Listener(Protocol):
 class Pool:
     def __init__(
         self,
-        nursery: Callable[[], Nursery],
+        make_nursery: Callable[[], Nursery],
         listener: Listener,
         *,
         concurrency: int,
         async_concurrency: int,
         lane_concurrency: int,
-        hard_limit: float | None,
-        soft_limit: float | None,
-        lane: Callable[[list[int], int], Callable[[], None]] | None = None,
+        limits: Limits,
+        open_lane: OpenLane | None = None,
     ) -> None:
-        """`lane`, where given, opens a lane in this process and returns how to interrupt it; then there are no isolates."""
-        self._make_nursery = nursery
+        """With `open_lane` all tasks run in this process, and there are no isolates."""
+        self._make_nursery = make_nursery
         self._listener = listener
         self.concurrency = concurrency
         self._async_concurrency = async_concurrency
         self._lane_concurrency = lane_concurrency
-        self._hard_limit = hard_limit
-        self._soft_limit = soft_limit
-        self._lane = lane
-        self._interrupt_lane: Callable[[], None] | None = None
+        self._limits = limits
+        self._open_own_lane = open_lane
+        self._interrupt_own_lane: Callable[[], None] | None = None
         self._nursery: Nursery | None = None
         self._rooms: dict[int, Room] = {}  # by token
         self._by_pid: dict[int, Room] = {}
         self._backlog: deque[Held] = deque()
-        self._inline: deque[Held] = deque()
-        self.held: dict[int, Held] = {}  # all, from the offer until `settled`
+        self._inline: deque[Held] = deque()  # those that ask for the lane
+        self.held: dict[int, Held] = {}  # all, from the offer until they are settled
         self._offered = 0  # counted by whoever offers
         self._finished = 0  # counted by the pool's thread
         self._pace = Pace()
@@ -99,7 +98,7 @@ class Pool:
         self._selector = selectors.DefaultSelector()
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
-        self._guard_at = 0.0
+        self._look_at = 0.0
         self._stillbirths = 0
         self._oom_kills = oom_kills()
         self._is_draining = False
@@ -136,7 +135,7 @@ class Pool:
         self.post(partial(self._drain, reason))
 
     def cut_off(self, reason: str) -> None:
-        """End what runs, and have it run again elsewhere."""
+        """End what runs; it goes back, too."""
         self.post(partial(self._cut_off, reason))
 
     def wait_until_quiet(self, timeout_seconds: float | None) -> bool:
@@ -150,26 +149,23 @@ class Pool:
 
     def post(self, action: Callable[[], object]) -> None:
         self._posts.append(action)
-        try:
+        with suppress(OSError):  # full: it is awake already; closed: it has ended
             self._woken.send(b"!", socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            pass  # it is awake already
-
-    @property
-    def running(self) -> list[tuple[Held, float]]:
-        """What runs now, and for how long; as of this moment."""
-        now, found = time.monotonic(), []
-        for room in list(self._rooms.values()):
-            for slot in range(room.child.cell.slots):
-                held = room.assigned.get(room.child.cell.running(slot))
-                if held is not None:
-                    found.append((held, now - room.child.cell.times(slot)[0]))
-        return found
 
     @property
     def load(self) -> int:
         """How many wait or run here."""
         return self._offered - self._finished
+
+    @property
+    def running(self) -> list[tuple[Held, float]]:
+        """What runs at this moment, and for how long."""
+        now = time.monotonic()
+        return [
+            (held, now - room.child.cell.times(slot)[0])
+            for room in list(self._rooms.values())
+            for slot, held in list(room.running())
+        ]
 
     @property
     def pids(self) -> list[int]:
@@ -179,222 +175,203 @@ class Pool:
 
     def _run(self) -> None:
         self._selector.register(self._wake, selectors.EVENT_READ, self._clear)
-        if self._nursery is not None:
-            self._watch_nursery(self._nursery)
-        if self._lane is not None:
-            self._open_lane()
-        else:
-            for _ in range(self.concurrency):
-                self._bear()
+        self._open()
         while not self._is_stopped:
             for key, _ in self._selector.select(self._patience()):
                 key.data()
             while self._posts:
                 self._posts.popleft()()
-            self._guard()
+            self._look()
             self._dispatch()
             self._hand_over()
         self._close()
 
     def _patience(self) -> float | None:
-        busy = any(room.assigned or not room.is_ready for room in self._rooms.values())
-        return max(0.0, self._guard_at - time.monotonic()) if busy else None
+        return max(0.0, self._look_at - time.monotonic()) if self._look_at else None
 
     def _clear(self) -> None:
-        try:
+        with suppress(BlockingIOError):
             self._wake.recv(4096)
-        except BlockingIOError:
-            pass
+
+    def _hand_over(self) -> None:
+        if self._endings:
+            endings, self._endings = self._endings, []
+            self._listener.ended(endings)
+        self._listener.has_room()
+
+    # Handing out
 
     def _take(self, helds: list[Held]) -> None:
         if self._is_draining:
-            return self._return(helds, "the worker is shutting down")
+            self._return(helds, "the worker is shutting down")
+            return
         for held in helds:
-            (self._inline if held.is_inline or self._lane is not None else self._backlog).append(held)
-        return None
+            self._line_of(held).append(held)
+
+    def _line_of(self, held: Held) -> deque[Held]:
+        return self._inline if held.is_inline or self._open_own_lane is not None else self._backlog
 
     def _dispatch(self) -> None:
         if self._inline:
             self._dispatch_inline()
         backlog, pace = self._backlog, self._pace
+        rooms = [room for room in self._rooms.values() if not room.child.is_lane] if backlog else []
         while backlog:
-            held = backlog[0]
-            if held.is_lost:
-                backlog.popleft()
-                continue
-            room = choose(self._isolates(), held, pace)
-            if room is None or not self._assign(room, held):
+            room = choose(rooms, backlog[0], pace)
+            if room is None or not self._assign(room, backlog[0]):
                 break
             backlog.popleft()
-        self._listener.has_room()
-
-    def _isolates(self) -> list[Room]:
-        return [room for room in self._rooms.values() if not room.child.is_lane]
 
     def _dispatch_inline(self) -> None:
-        room = next((room for room in self._rooms.values() if room.child.is_lane and not room.is_retired), None)
-        if room is None:
-            self._open_lane()
+        lane = next((room for room in self._rooms.values() if room.child.is_lane and not room.is_retired), None)
+        if lane is None:
+            self._bear(is_lane=True)
             return
-        while self._inline and room.is_ready and len(room.assigned) < room.slots:
-            held = self._inline.popleft()
-            if not held.is_lost and not self._assign(room, held):
-                self._inline.appendleft(held)
+        while self._inline and lane.is_ready and len(lane.assigned) < lane.slots:
+            if not self._assign(lane, self._inline[0]):
                 break
+            self._inline.popleft()
 
     def _assign(self, room: Room, held: Held) -> bool:
         if not room.child.send(wire.run_of(held.number, held.delivery)):
             return False
         if not room.assigned:
             room.is_shared = held.is_async or room.child.is_lane
-            if not self._guard_at:
-                self._guard_at = time.monotonic() + GUARD_SECONDS
         room.assigned[held.number] = held
+        self._look_soon()
         return True
 
-    def _read_line(self, room: Room) -> None:
+    def _put_back(self, helds: list[Held]) -> None:
+        """Ahead of what was claimed later."""
+        for held in reversed(helds):
+            self._line_of(held).appendleft(held)
+
+    # Hearing
+
+    def _hear(self, room: Room) -> None:
         try:
             data = room.child.line.recv(READ_BYTES)
         except BlockingIOError:
             return
         except ConnectionError:
             data = b""
-        if not data:
-            # Its end of the line is closed; its death, or ours if it only closed the line, follows.
+        if data:
+            for word in room.child.frames.words(data):
+                self._heed(room, word)
+        else:
+            # It cannot tell us anything any more, whether it has died or a task has closed its line.
             self._selector.unregister(room.child.line)
             room.child.kill()
-            return
-        for word in room.child.frames.words(data):
-            match word:
-                case wire.Ended():
-                    self._ended(room, word)
-                case wire.Ready():
-                    room.is_ready = True
-                    self._stillbirths = 0
-                case wire.Extend(number, seconds):
-                    if number in room.assigned:
-                        self._listener.extended(room.assigned[number], seconds)
-                case wire.AskBody(number):
-                    body = room.assigned[number].delivery.body if number in room.assigned else b""
-                    self._listener.asked(room.child, word, body)
-                case wire.AskPush():
-                    self._listener.asked(room.child, word, b"")
+
+    def _heed(self, room: Room, word: wire.Word) -> None:
+        match word:
+            case wire.Ended():
+                self._ended(room, word)
+            case wire.Ready():
+                room.is_ready = True
+                self._stillbirths = 0
+            case wire.Extend(number, seconds):
+                if number in room.assigned:
+                    self._listener.extended(room.assigned[number], seconds)
+            case wire.AskBody(number):
+                body = room.assigned[number].delivery.body if number in room.assigned else b""
+                self._listener.asked(room.child, word, body)
+            case wire.AskPush():
+                self._listener.asked(room.child, word, b"")
 
     def _ended(self, room: Room, word: wire.Ended) -> None:
         held = room.assigned.pop(word.number, None)
         if held is None or held.is_lost:
             return
-        held.is_ended = True
-        self._finished += 1
         if word.run_seconds is not None:
             self._pace.learn(held.delivery.name, word.run_seconds)
-        self._endings.append((held, Ending(held.lease, wire.settlement_of(word), word.run_seconds)))
+        self._finish(held, Ending(held.lease, wire.settlement_of(word), word.run_seconds))
 
     def _end(self, held: Held, outcome: Outcome, run_seconds: float | None) -> None:
         """An ending that the isolate could not tell."""
-        if held.is_lost:
-            return
+        if not held.is_lost:
+            self._finish(held, Ending(held.lease, _decided(held, outcome), run_seconds))
+
+    def _finish(self, held: Held, ending: Ending) -> None:
         held.is_ended = True
         self._finished += 1
-        delivery = held.delivery
-        decided = settle(
-            outcome,
-            _policy(held),
-            attempt=delivery.attempt,
-            deaths=delivery.deaths,
-            roll=random.random(),  # noqa: S311
-        )
-        self._endings.append((held, Ending(held.lease, decided, run_seconds)))
+        self._endings.append((held, ending))
 
     def _return(self, helds: list[Held], reason: str) -> None:
         for held in helds:
             self._end(held, Interrupted(reason), None)
 
-    def _hand_over(self) -> None:
-        if self._endings:
-            endings, self._endings = self._endings, []
-            self._listener.ended(endings)
-
-    # Limits, marks, progress
-
-    def _guard(self) -> None:
-        now = time.monotonic()
-        if not self._guard_at or now < self._guard_at:
+    def _hear_output(self, room: Room, lines: Lines) -> None:
+        try:
+            data = os.read(room.child.output, READ_BYTES)
+        except BlockingIOError:
             return
-        marks: list[Held] = []
+        self._tell_output(room, lines.feed(data) if data else lines.end())
+        if not data:
+            self._selector.unregister(room.child.output)
+
+    def _tell_output(self, room: Room, lines: Iterable[tuple[str, str]]) -> None:
+        for task_id, line in lines:
+            running = [held.lease.id for _, held in room.running()] if not task_id else []
+            output_log.info("%s", line, extra={"task_id": running[0] if len(running) == 1 else task_id})
+
+    # Limits
+
+    def _look_soon(self) -> None:
+        self._look_at = self._look_at or time.monotonic() + LOOK_SECONDS
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if not self._look_at or now < self._look_at:
+            return
+        begun: list[Held] = []
         reports: list[Report] = []
         for room in list(self._rooms.values()):
-            if room.assigned:
-                self._guard_room(room, now, marks, reports)
-        busy = any(room.assigned or not room.is_ready for room in self._rooms.values())
-        self._guard_at = now + GUARD_SECONDS if busy else 0.0
-        if marks:
-            self._listener.started(marks)
+            for finding in look(room, now, self._limits) if room.assigned else ():
+                match finding:
+                    case Overdue(slot, held, seconds):
+                        self._terminate(room, slot, held, TimedOut(seconds))
+                    case SoftlyOverdue(slot, held):
+                        held.is_soft = True
+                        self._interrupt(room, slot, held, SOFT_LIMIT)
+                    case Begun(held):
+                        begun.append(held)
+                    case Told(report):
+                        reports.append(report)
+                    case InTheWay():
+                        self._put_back(room.take_back())
+        if begun:
+            self._listener.begun(begun)
         if reports:
             self._listener.reported(reports)
+        is_busy = any(room.assigned for room in self._rooms.values())
+        self._look_at = now + LOOK_SECONDS if is_busy else 0.0
 
-    def _guard_room(self, room: Room, now: float, marks: list[Held], reports: list[Report]) -> None:
-        cell = room.child.cell
-        for slot in range(cell.slots if room.is_shared else 1):
-            number = cell.running(slot)
-            held = room.assigned.get(number)
-            if held is None:
-                continue
-            started_at, soft_at, hard_at = cell.times(slot)
-            if cell.running(slot) != number:
-                continue  # it has moved on while we read
-            if not hard_at and self._hard_limit is not None:
-                hard_at = started_at + self._hard_limit
-            if not soft_at and self._soft_limit is not None:
-                soft_at = started_at + self._soft_limit
-            if hard_at and now >= hard_at:
-                self._terminate(room, slot, held, TimedOut(round(hard_at - started_at, 3)))
-            elif soft_at and now >= soft_at and not held.is_soft:
-                held.is_soft = True
-                self._interrupt(room, slot, number, SOFT_LIMIT)
-            if not held.is_marked and now - started_at > MARK_SECONDS:
-                held.is_marked = True
-                marks.append(held)
-            if cell.beats(slot) != held.beats:
-                self._collect(room, slot, held, reports)
-            if not room.is_shared and len(room.assigned) > 1 and now - started_at > LONG_SECONDS:
-                self._take_back(room)
-
-    def _collect(self, room: Room, slot: int, held: Held, reports: list[Report]) -> None:
-        found = room.child.cell.progress(slot)
-        if found is None or room.child.cell.running(slot) != held.number:
-            return
-        held.beats, progress = found
-        held.is_marked = True  # a report starts the attempt, too
-        try:
-            reports.append(Report(held.lease, msgspec.json.decode(progress, type=dict) if progress else None))
-        except msgspec.DecodeError:
-            log.warning("task.progress-unreadable id=%s", held.lease.id)
-
-    def _take_back(self, room: Room) -> None:
-        """The oldest first again, ahead of what was claimed later."""
-        helds = [room.assigned.pop(number) for number in room.child.take_back() if number in room.assigned]
-        (self._inline if room.child.is_lane else self._backlog).extendleft(reversed(helds))
-
-    def _interrupt(self, room: Room, slot: int, number: int, why: int) -> None:
-        room.child.cell.interrupt(slot, number, why)
-        if room.child.pid:
+    def _interrupt(self, room: Room, slot: int, held: Held, why: int) -> None:
+        room.child.cell.interrupt(slot, held.number, why)
+        if room.child.is_lane and self._interrupt_own_lane is not None:
+            self._interrupt_own_lane()
+        else:
             room.child.interrupt()
-        elif self._interrupt_lane is not None:
-            self._interrupt_lane()
 
     def _terminate(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
-        """Kill the isolate, if it is still at this run. With its inbox empty it cannot get to another one meanwhile."""
-        self._take_back(room)
-        if room.child.cell.running(slot) != held.number or held.verdict is not None:
+        """Kill the isolate if it is still at this run: with its inbox empty it cannot get to another one meanwhile."""
+        self._put_back(room.take_back())
+        if room.slot_of(held) != slot or held.verdict is not None:
             return
         held.verdict = outcome
-        room.is_retired = True
-        if room.child.pid:
-            log.info("task.killed id=%s isolate=%d: %s", held.lease.id, room.child.pid, type(outcome).__name__)
-            room.child.kill()
-        else:
+        if room.child.is_lane and self._open_own_lane is not None:
             self._abandon(room, slot, held, outcome)
+            return
+        log.info("task.killed id=%s isolate=%d outcome=%s", held.lease.id, room.child.pid, type(outcome).__name__)
+        room.is_retired = True
+        room.child.kill()
+
+    def _abandon(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
+        """A thread of this very process cannot be killed: it is told to end, and what it brings is ignored."""
+        self._interrupt(room, slot, held, REVOKED)
+        del room.assigned[held.number]
+        self._end(held, outcome, time.monotonic() - room.child.cell.times(slot)[0])
 
     def _lose(self, helds: list[Held]) -> None:
         for held in helds:
@@ -403,46 +380,45 @@ class Pool:
             held.is_lost = True
             self._finished += 1
             self.settled([held])
-            for room in self._rooms.values():
-                if held.number in room.assigned:
-                    self._stop_lost(room, held)
+            room = next((room for room in self._rooms.values() if held.number in room.assigned), None)
+            if room is not None:
+                self._stop_lost(room, held)
         self._backlog = deque(held for held in self._backlog if not held.is_lost)
         self._inline = deque(held for held in self._inline if not held.is_lost)
 
     def _stop_lost(self, room: Room, held: Held) -> None:
-        cell = room.child.cell
-        slot = next((slot for slot in range(cell.slots) if cell.running(slot) == held.number), None)
+        slot = room.slot_of(held)
         if slot is None:
-            self._take_back(room)
-            return
-        self._interrupt(room, slot, held.number, REVOKED)
-        if not room.is_shared:
+            self._put_back(room.take_back())
+        elif room.is_shared:
+            self._interrupt(room, slot, held, REVOKED)
+        else:
             self._terminate(room, slot, held, Interrupted("the lease was lost"))
 
     # Births and deaths
 
-    def _watch_nursery(self, nursery: Nursery) -> None:
-        self._selector.register(nursery.control, selectors.EVENT_READ, self._hear_nursery)
-
-    def _bear(self, *, is_lane: bool = False) -> None:
-        if self._nursery is None:
-            return
-        slots = self._lane_concurrency if is_lane else self._async_concurrency
-        self._add(self._nursery.start(slots, is_lane=is_lane), slots)
-
-    def _open_lane(self) -> None:
-        if self._lane is None:
+    def _open(self) -> None:
+        if self._open_own_lane is not None:
             self._bear(is_lane=True)
             return
-        child, descriptors = make_child(self._lane_concurrency, is_lane=True)
-        self._add(child, self._lane_concurrency)
-        self._interrupt_lane = self._lane(descriptors, self._lane_concurrency)
+        self._watch_nursery()
+        for _ in range(self.concurrency):
+            self._bear()
 
-    def _add(self, child: Child, slots: int) -> None:
+    def _bear(self, *, is_lane: bool = False) -> None:
+        slots = self._lane_concurrency if is_lane else self._async_concurrency
+        if self._open_own_lane is not None:
+            child, descriptors = make_child(slots, is_lane=True)
+            self._interrupt_own_lane = self._open_own_lane(descriptors, slots)
+        elif self._nursery is not None:
+            child = self._nursery.start(slots, is_lane=is_lane)
         room = self._rooms[child.token] = Room(child, slots)
-        self._selector.register(child.line, selectors.EVENT_READ, partial(self._read_line, room))
-        self._selector.register(child.output, selectors.EVENT_READ, partial(self._read_output, room, Lines()))
-        self._guard_at = self._guard_at or time.monotonic() + GUARD_SECONDS
+        self._selector.register(child.line, selectors.EVENT_READ, partial(self._hear, room))
+        self._selector.register(child.output, selectors.EVENT_READ, partial(self._hear_output, room, Lines()))
+
+    def _watch_nursery(self) -> None:
+        if self._nursery is not None:
+            self._selector.register(self._nursery.control, selectors.EVENT_READ, self._hear_nursery)
 
     def _hear_nursery(self) -> None:
         if self._nursery is None:
@@ -450,83 +426,63 @@ class Pool:
         try:
             replies = self._nursery.replies()
         except (EOFError, OSError):
-            return self._replace_nursery()
+            self._replace_nursery()
+            return
         for reply in replies:
             match reply:
                 case Born(token, pid):
-                    room = self._rooms[token]
-                    room.child.pid = pid
-                    self._by_pid[pid] = room
+                    self._rooms[token].child.pid = pid
+                    self._by_pid[pid] = self._rooms[token]
                 case Exited(pid, exit_code):
-                    self._exited(pid, exit_code)
+                    self._exited(self._by_pid.pop(pid), exit_code)
+                    self._nursery.bury(pid)
                 case Loaded() | Refused():
                     pass
-        return None
 
-    def _exited(self, pid: int, exit_code: int) -> None:
-        room = self._by_pid.pop(pid, None)
-        if room is None or self._nursery is None:
-            return
+    def _exited(self, room: Room, exit_code: int) -> None:
         self._bury(room, exit_code)
-        self._nursery.bury(pid)
         if not room.is_ready:
             self._stillbirths += 1
-            if self._stillbirths >= STILLBIRTHS:
-                self._listener.failed(
-                    f"Isolates end (exit code {exit_code}) before they are ready; see what they wrote above."
-                )
-                return
-        if not self._is_stopped and not room.child.is_lane:
+        if self._stillbirths >= STILLBIRTHS:
+            self._listener.failed(f"Isolates end (exit code {exit_code}) before they are ready; see what they wrote.")
+        elif not self._is_stopped and not room.child.is_lane:
             self._bear()
 
     def _bury(self, room: Room, exit_code: int) -> None:
-        """What it said last still counts; then what it ran has died, and what it had not begun goes to others."""
-        child, cell = room.child, room.child.cell
-        while child.line in self._selector.get_map():
-            before = len(room.assigned)
-            self._drain_line(room)
-            if len(room.assigned) == before:
-                break
-        self._read_output(room, None)
-        running = {cell.running(slot): slot for slot in range(cell.slots)}
-        is_ours = room.is_retired
-        is_oom = exit_code == -9 and not is_ours and oom_kills() > self._oom_kills
-        unstarted = []
-        for number, held in list(room.assigned.items()):
-            if number not in running:
-                unstarted.append(held)
-                continue
-            ran = time.monotonic() - cell.times(running[number])[0]
-            if held.verdict is not None:
-                self._end(held, held.verdict, ran)
-            elif is_ours:
-                self._end(held, Interrupted("another task's end took the isolate with it"), ran)
-            else:
-                log.warning("isolate.died pid=%d code=%d task=%s oom=%s", child.pid, exit_code, held.lease.id, is_oom)
-                self._end(held, Died(exit_code, is_oom), ran)
-        (self._inline if child.is_lane else self._backlog).extendleft(reversed(unstarted))
-        child.kill()  # what it may have left in its group
+        """What it said last still counts; only then is it asked what it leaves behind."""
+        child = room.child
+        self._hear_the_last(room)
+        killed = oom_kills()
+        is_oom = exit_code == -9 and not room.is_retired and killed > self._oom_kills
+        self._oom_kills = killed
+        left = estate(room, exit_code, out_of_memory=is_oom)
+        for held, outcome, ran in left.ended:
+            if held.verdict is None and not room.is_retired:
+                log.warning("isolate.died pid=%d code=%d oom=%s task=%s", child.pid, exit_code, is_oom, held.lease.id)
+            self._end(held, outcome, ran)
+        self._put_back([held for held in left.unstarted if not held.is_lost])
+        if self._is_draining:
+            self._drain("the worker is shutting down")
+        child.kill()  # whatever it has left in its group
         self._forget(room)
 
-    def _drain_line(self, room: Room) -> None:
-        try:
-            self._read_line(room)
-        except (OSError, ValueError, msgspec.DecodeError):
-            pass  # cut off in the middle of a word
+    def _hear_the_last(self, room: Room) -> None:
+        with suppress(OSError, ValueError, msgspec.DecodeError):  # cut off in the middle of a word
+            while data := room.child.line.recv(READ_BYTES):
+                for word in room.child.frames.words(data):
+                    self._heed(room, word)
+        lines = Lines()
+        with suppress(OSError):
+            while data := os.read(room.child.output, READ_BYTES):
+                self._tell_output(room, lines.feed(data))
+        self._tell_output(room, lines.end())
 
     def _forget(self, room: Room) -> None:
         for end in (room.child.line, room.child.output):
-            if end in self._selector.get_map():
+            with suppress(KeyError):
                 self._selector.unregister(end)
         room.child.close()
-        self._rooms.pop(room.child.token, None)
-
-    def _abandon(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
-        """A lane in this very process cannot be killed: its thread is left to itself, and what it brings is ignored."""
-        room.assigned.pop(held.number, None)
-        self._interrupt(room, slot, held.number, REVOKED)
-        self._end(held, outcome, time.monotonic() - room.child.cell.times(slot)[0])
-        room.is_retired = False
+        del self._rooms[room.child.token]
 
     def _replace_nursery(self) -> None:
         """The fork server is gone, and by the kernel's hand its isolates with it."""
@@ -535,24 +491,22 @@ class Pool:
         log.error("fork-server.died; starting another")
         self._selector.unregister(self._nursery.control)
         self._nursery.close()
+        self._by_pid.clear()
         for room in list(self._rooms.values()):
             self._bury(room, -9)
-        self._by_pid.clear()
-        self._nursery = self._make_nursery()
         try:
+            self._nursery = self._make_nursery()
             self._nursery.manifest()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the worker cannot go on without
+        except StemError as error:
             self._listener.failed(str(error))
             return
-        self._watch_nursery(self._nursery)
-        for _ in range(self.concurrency):
-            self._bear()
+        self._open()
 
     def _drain(self, reason: str) -> None:
         self._is_draining = True
         for room in self._rooms.values():
-            self._take_back(room)
-        helds = [held for held in (*self._backlog, *self._inline) if not held.is_lost]
+            self._put_back(room.take_back())
+        helds = [*self._backlog, *self._inline]
         self._backlog.clear()
         self._inline.clear()
         self._return(helds, reason)
@@ -560,12 +514,14 @@ class Pool:
     def _cut_off(self, reason: str) -> None:
         self._drain(reason)
         for room in list(self._rooms.values()):
-            for slot in range(room.child.cell.slots):
-                held = room.assigned.get(room.child.cell.running(slot))
-                if held is not None:
-                    self._terminate(room, slot, held, Interrupted(reason))
-            for held in list(room.assigned.values()):
+            for held in room.assigned.values():
                 held.verdict = held.verdict or Interrupted(reason)
+            if room.assigned and not (room.child.is_lane and self._open_own_lane is not None):
+                room.is_retired = True
+                room.child.kill()
+            else:
+                for slot, held in list(room.running()):
+                    self._abandon(room, slot, held, Interrupted(reason))
 
     def _stop(self) -> None:
         self._is_stopped = True
@@ -579,32 +535,13 @@ class Pool:
         self._wake.close()
         self._woken.close()
 
-    def _read_output(self, room: Room, lines: Lines | None) -> None:
-        """`lines` None: the last of it, from the pipe of one that has died."""
-        is_last = lines is None
-        lines = lines or Lines()
-        while True:
-            try:
-                data = os.read(room.child.output, READ_BYTES)
-            except BlockingIOError:
-                data = b""
-            except OSError:
-                return
-            for task, line in lines.feed(data) if data else lines.end() if is_last else ():
-                output_log.info("%s", line, extra={"task_id": task or self._only_task(room)})
-            if not is_last or not data:
-                return
 
-    def _only_task(self, room: Room) -> str:
-        running = [room.assigned.get(room.child.cell.running(slot)) for slot in range(room.child.cell.slots)]
-        ids = [held.lease.id for held in running if held is not None]
-        return ids[0] if len(ids) == 1 else ""
-
-
-def _policy(held: Held) -> Policy:
+def _decided(held: Held, outcome: Outcome) -> Settlement:
     """A strategy that is a function stays with the code; for one that was killed the default's delays count."""
-    retry = held.facts.retry if held.facts is not None else None
+    delivery, retry = held.delivery, held.facts.retry if held.facts is not None else None
     try:
-        return policy_for(held.delivery.envelope, retry or Exponential())
+        policy = policy_for(delivery.envelope, retry or Exponential())
     except EnvelopeUnreadable:
-        return Policy()
+        policy = Policy()
+    roll = random.random()  # noqa: S311 - no secret
+    return settle(outcome, policy, attempt=delivery.attempt, deaths=delivery.deaths, roll=roll)

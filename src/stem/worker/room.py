@@ -1,29 +1,58 @@
-"""Which isolate gets the next run, and how many runs it may hold ahead of the one it is at."""
+"""One isolate as the pool sees it: the runs it holds, which of them are under way, and whether it may take another."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+import msgspec
 
 from stem.worker.held import Held
 from stem.worker.nursery import Child
 
-# Enough to hide the way there and back; a run that turns out long gives the others back (see `guard`).
+# Enough to hide the way there and back; a run that turns out long gives the others back.
 AHEAD_SECONDS = 0.01
 AHEAD_MOST = 100
-# How fast the mean follows: the last ten runs or so.
-WEIGHT = 0.1
+OVERHEAD_SECONDS = 0.00005
+WEIGHT = 0.1  # how fast the mean follows: the last ten runs or so
 
 
 class Room:
-    """The runs that one isolate holds, in the order in which it gets to them."""
+    """`slots` is how many coroutines, or threads of a lane, may run in it at once."""
 
-    __slots__ = ("assigned", "child", "is_ready", "is_retired", "is_shared", "slots", "started")
+    __slots__ = ("assigned", "child", "is_ready", "is_retired", "is_shared", "slots")
 
     def __init__(self, child: Child, slots: int) -> None:
         self.child = child
-        self.slots = slots  # coroutines, or threads of a lane, that may run at once
-        self.assigned: dict[int, Held] = {}
+        self.slots = slots
+        self.assigned: dict[int, Held] = {}  # by number, in the order in which it gets to them
         self.is_ready = False
-        self.is_retired = False  # gets nothing more
+        self.is_retired = False  # gets nothing more, and its end is no surprise
         self.is_shared = False  # what it holds are coroutines, or it is a lane
+
+    def running(self) -> Iterator[tuple[int, Held]]:
+        """The slots in use and what runs in them."""
+        cell = self.child.cell
+        for slot in range(cell.slots if self.is_shared else 1):
+            held = self.assigned.get(cell.running(slot))
+            if held is not None:
+                yield slot, held
+
+    def slot_of(self, held: Held) -> int | None:
+        return next((slot for slot, running in self.running() if running is held), None)
+
+    def take_back(self) -> list[Held]:
+        """What it had not begun, and now never will."""
+        return [self.assigned.pop(number) for number in self.child.take_back() if number in self.assigned]
+
+    def progress(self, slot: int, held: Held) -> dict[str, object] | None:
+        """The latest word of a run that has spoken since it was last asked; {} for a bare heartbeat."""
+        cell = self.child.cell
+        found = cell.progress(slot)
+        if found is None or cell.running(slot) != held.number:
+            return None
+        held.beats, said = found
+        with suppress(msgspec.DecodeError):  # a task that writes into our memory harms itself
+            return msgspec.json.decode(said, type=dict[str, object]) if said else {}
+        return None
 
 
 class Pace:
@@ -38,7 +67,7 @@ class Pace:
 
     def ahead(self, name: str) -> int:
         mean = self._means.get(name)
-        return 0 if mean is None else min(AHEAD_MOST, int(AHEAD_SECONDS / (mean + 0.00005)))
+        return 0 if mean is None else min(AHEAD_MOST, int(AHEAD_SECONDS / (mean + OVERHEAD_SECONDS)))
 
 
 def choose(rooms: Iterable[Room], held: Held, pace: Pace) -> Room | None:

@@ -18,7 +18,6 @@ import msgspec
 from stem.backends import placed
 from stem.client.app import Stem
 from stem.client.link import open_store
-from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Ending, Report
 from stem.core.envelope import check_queue
 from stem.core.errors import ConfigError, StemError
@@ -28,6 +27,7 @@ from stem.worker import wire
 from stem.worker.clerk import Clerk
 from stem.worker.fetcher import Fetcher
 from stem.worker.gate import Gate
+from stem.worker.guard import Limits
 from stem.worker.held import Held
 from stem.worker.herald import Herald
 from stem.worker.keeper import Keeper
@@ -162,7 +162,8 @@ class Worker:
     def _told(self) -> Manifest:
         if self._nursery is not None:
             return self._nursery.manifest()
-        assert self._app is not None
+        if self._app is None:
+            raise ConfigError("A worker in this process needs the app itself.")
         return manifest(self._app)
 
     def _make_nursery(self) -> Nursery:
@@ -216,9 +217,8 @@ class _Parts:
             concurrency=settings.concurrency,
             async_concurrency=settings.async_concurrency,
             lane_concurrency=settings.concurrency if app is not None else settings.lane_concurrency,
-            hard_limit=settings.hard_limit,
-            soft_limit=settings.soft_limit,
-            lane=None if app is None else _lane_opener(app, settings.name),
+            limits=Limits(settings.soft_limit, settings.hard_limit),
+            open_lane=None if app is None else _lane_opener(app, settings.name),
         )
         facts = {task.name: task for task in told.tasks}
         self.gate = Gate(
@@ -289,7 +289,7 @@ class _Parts:
     def ended(self, endings: list[tuple[Held, Ending]]) -> None:
         self.settler.add(endings)
 
-    def started(self, helds: list[Held]) -> None:
+    def begun(self, helds: list[Held]) -> None:
         self._scribe.begun(helds)
 
     def reported(self, reports: list[Report]) -> None:
@@ -373,6 +373,3 @@ def _lane_opener(app: Stem, worker: str) -> Callable[[list[int], int], Callable[
         return lane.interrupt
 
     return open_lane
-
-
-__all__ = ["Store", "Worker", "path_of"]

@@ -1,0 +1,33 @@
+"""What becomes of the runs that an isolate held when it ended."""
+
+import time
+from dataclasses import dataclass, field
+
+from stem.core.outcome import Died, Interrupted, Outcome
+from stem.worker.held import Held
+from stem.worker.room import Room
+
+
+@dataclass(slots=True)
+class Estate:
+    """`unstarted` have lost nothing and go to others; the rest have an outcome, and the time they ran."""
+
+    ended: list[tuple[Held, Outcome, float]] = field(default_factory=list)
+    unstarted: list[Held] = field(default_factory=list)
+
+
+def estate(room: Room, exit_code: int, *, out_of_memory: bool) -> Estate:
+    """Whoever was ended on purpose has a verdict already. Where that ended the isolate, its neighbours were interrupted;
+    else whatever ran has died with it, and it cannot be told which of several felled it."""
+    left, cell, now = Estate(), room.child.cell, time.monotonic()
+    running = {cell.running(slot): slot for slot in range(cell.slots)}
+    for number, held in room.assigned.items():
+        if number not in running:
+            left.unstarted.append(held)
+            continue
+        outcome = held.verdict
+        if outcome is None and room.is_retired:
+            outcome = Interrupted("its isolate was ended for another task's sake")
+        left.ended.append((held, outcome or Died(exit_code, out_of_memory), now - cell.times(running[number])[0]))
+    room.assigned.clear()
+    return left

@@ -1,0 +1,73 @@
+"""Looks at what runs: past a limit, longer than a moment, with something to tell. Says so; the pool acts on it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stem.core.delivery import Report
+from stem.worker.held import Held
+from stem.worker.room import Room
+
+LOOK_SECONDS = 0.05
+BEGUN_SECONDS = 0.1  # a run that takes longer is said to run before it ends
+LONG_SECONDS = 0.05  # a run that takes longer gives back what waits behind it
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the worker says for tasks that say nothing."""
+
+    soft: float | None
+    hard: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    slot: int
+    held: Held
+    limit_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SoftlyOverdue:
+    slot: int
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class InTheWay:
+    """It runs on while others wait behind it."""
+
+
+Finding = Overdue | SoftlyOverdue | Begun | Told | InTheWay
+
+
+def look(room: Room, now: float, limits: Limits) -> Iterator[Finding]:
+    cell = room.child.cell
+    for slot, held in list(room.running()):
+        started_at, soft_at, hard_at = cell.times(slot)
+        if cell.running(slot) != held.number:
+            continue  # it has moved on while we read
+        hard_at = hard_at or (started_at + limits.hard if limits.hard is not None else 0.0)
+        soft_at = soft_at or (started_at + limits.soft if limits.soft is not None else 0.0)
+        if hard_at and now >= hard_at:
+            yield Overdue(slot, held, round(hard_at - started_at, 3))
+        elif soft_at and now >= soft_at and not held.is_soft:
+            yield SoftlyOverdue(slot, held)
+        if cell.beats(slot) != held.beats and (said := room.progress(slot, held)) is not None:
+            held.is_begun = True  # a report says so, too
+            yield Told(Report(held.lease, said or None))
+        elif not held.is_begun and now - started_at > BEGUN_SECONDS:
+            held.is_begun = True
+            yield Begun(held)
+        if not room.is_shared and len(room.assigned) > 1 and now - started_at > LONG_SECONDS:
+            yield InTheWay()
