@@ -106,6 +106,21 @@ def test_a_reader_resumes_without_gap_or_repeat(store: Store) -> None:
     assert [e.task_id for e in store.events.read(head, limit=10)] == ["later"]
 
 
+def test_a_reader_may_stop_between_the_events_of_one_ending(store: Store) -> None:
+    store.broker.push(pushes("a", "b", "c"))
+    first, second, third = claim(store, limit=3)
+    store.broker.start([second.lease], worker=WORKER)
+    store.broker.settle([done(first, ran=0.5), done(second), done(third, ran=0.25)], worker=WORKER)
+    whole = store.events.read(None, limit=100)
+    assert [f"{e.task_id} {e.kind}" for e in whole[3:]] == [
+        "b started", "a started", "a succeeded", "b succeeded", "c started", "c succeeded",
+    ]  # fmt: skip
+    assert [e.at == e.started_at for e in whole[3:]] == [True, True, False, False, True, False]
+    assert all_events(store, step=1) == whole
+    for n, event in enumerate(whole):
+        assert store.events.read(event.offset, limit=100) == whole[n + 1 :]
+
+
 def test_two_readers_do_not_disturb_each_other(store: Store, open_store: OpenStore) -> None:
     store.broker.push(pushes("a", "b"))
     assert all_events(store) == all_events(open_store()) == all_events(store)

@@ -76,6 +76,29 @@ def test_the_log_is_bounded_by_count(open_store: OpenStore) -> None:
     assert all_events(store)[-1].task_id == "new"
 
 
+def test_the_log_may_be_cut_between_the_events_of_one_ending(open_store: OpenStore) -> None:
+    store = open_store(retention=Retention(events_count=3))
+    store.broker.push(pushes("a", "b"))
+    store.broker.settle([done(delivery, ran=0.1) for delivery in claim(store, limit=2)], worker=WORKER)
+    prune_all(store)
+    assert [f"{event.task_id} {event.kind}" for event in all_events(store)] == [
+        "a succeeded", "b started", "b succeeded",
+    ]  # fmt: skip
+
+
+def test_the_log_of_an_ending_goes_when_its_time_has_come(open_store: OpenStore) -> None:
+    store = open_store(retention=Retention(events_seconds=0.3))
+    store.broker.settle([done(push_and_claim(store), ran=0.1)], worker=WORKER)
+    ended = store.upkeep.now()
+
+    def kinds() -> list[str]:
+        prune_all(store)
+        return [event.kind for event in all_events(store)]
+
+    until(lambda: kinds() == [])
+    assert store.upkeep.now() >= ended + 0.25
+
+
 def test_the_log_is_bounded_by_age(open_store: OpenStore) -> None:
     store = open_store(retention=Retention(events_seconds=0.3))
     store.broker.push(pushes("a", "b"))

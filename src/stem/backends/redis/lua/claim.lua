@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings space
+-- needs: call tasks entry log endings closing
 -- Broker.claim: lease the best due tasks of all named queues; end those that have expired. Each task to one claim only.
 -- INPUT {queues, limit, lease, expired = the error of an expired task, as JSON}
 -- Reply: 1 if there is more to end or to deliver, the packed tasks, the bodies of those that have theirs aside
@@ -39,7 +39,7 @@ end
 promote(INPUT.queues, PROMOTED)
 
 local only = #INPUT.queues == 1 and INPUT.queues[1]
-local taken, count, aside, expired = {}, 0, {}, 0
+local taken, count, leases, aside, expired = {}, 0, {}, {}, 0
 local head, lease_end
 
 -- Only the head of a task changes with its lease; the rest is copied, and goes out, as it is.
@@ -57,12 +57,6 @@ local function lease(id, key, packed, queue, visible)
   running[queue] = (running[queue] or 0) + 1
 end
 
-local function expire(task)
-  finish(task, 'cancelled', INPUT.expired)
-  tell('expired', task, NOW)
-  expired = expired + 1
-end
-
 repeat
   local wanted = INPUT.limit - count
   local found, queues
@@ -76,7 +70,8 @@ repeat
     if packed then
       local _, state, expires, visible, is_aside = cmsgpack.unpack_limit(packed, 4, HEAD)
       if expires and expires <= NOW then
-        expire(thaw(packed))
+        expire(found[i], keys[i], packed, INPUT.expired)
+        expired = expired + 1
       elseif not TERMINAL[state] then
         lease(found[i], keys[i], packed, only or queues[i], visible)
         if is_aside then
@@ -96,5 +91,8 @@ for queue, looked_at in pairs(seen) do
     redis.call('ZREMRANGEBYRANK', PREFIX .. 'ready:' .. queue, 0, looked_at - 1)
   end
 end
-commit()
+write_endings()
+spread(leases, 'ZADD', PREFIX .. 'leases')
+close_log()
+flush_numbers()
 return { expired >= AT_ONCE and count < INPUT.limit and 1 or 0, taken, bodies_aside }

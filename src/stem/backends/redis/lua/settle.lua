@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings success space
+-- needs: call tasks entry log endings closing space
 -- Broker.settle: write each ending whole: record, acknowledgement, meta, events, follow-ups.
 -- INPUT {worker, ids of all tasks and follow-ups}. ARGV[3] a packed list: each ending {id, fence, kind, run, meta, number of its
 --   follow-ups, payload}, unless it succeeded also {error, data, delay, died, reason, letter}, then its follow-ups as push.lua

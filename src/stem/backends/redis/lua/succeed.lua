@@ -1,4 +1,4 @@
--- needs: call tasks log endings success
+-- needs: call tasks log endings closing
 -- Broker.settle where all succeeded, and have neither meta nor follow-ups.
 -- INPUT {worker, ids, each once, fences, runs, payloads as JSON}, the last four in the same order.
 -- Reply, packed: the positions of the refused.

@@ -17,6 +17,28 @@ local function new_back(due)
   return cmsgpack.pack(due, 0, false)
 end
 
+local function delayed_id(member)
+  return member:sub(17)
+end
+
+-- Due tasks become ready, at most `limit` of them, so that a million of them cannot stall the server.
+local function promote(queues, limit)
+  for _, queue in ipairs(queues) do
+    local from = PREFIX .. 'delayed:' .. queue
+    local members = limit > 0 and redis.call('ZRANGEBYSCORE', from, '-inf', NOW, 'LIMIT', 0, limit) or {}
+    if #members > 0 then
+      limit = limit - #members
+      local scores = {}
+      for _, member in ipairs(members) do
+        scores[#scores + 1] = (9 - tonumber(member:sub(16, 16))) * RANK + tonumber(member:sub(1, 15))
+        scores[#scores + 1] = delayed_id(member)
+      end
+      spread(scores, 'ZADD', PREFIX .. 'ready:' .. queue)
+      redis.call('ZREMRANGEBYRANK', from, 0, #members - 1)
+    end
+  end
+end
+
 local function announce(queue)
   redis.call('SADD', PREFIX .. 'queues', queue)
   redis.call('PUBLISH', PREFIX .. 'wake:' .. queue, '')

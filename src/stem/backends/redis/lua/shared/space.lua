@@ -6,7 +6,6 @@ local changed, changes = {}, 0 -- with their number, for asking a long table its
 local bodies = {}
 local indexed, entries = {}, 0
 local ready, delayed = {}, {} -- queue → score, member, …
-local leases = {}
 local buried, unburied = {}, {}
 local dead = {} -- queue → by how much its count changes
 
@@ -92,28 +91,6 @@ local function enter(id, queue, priority, seq, due)
     append(ready, queue, (9 - priority) * RANK + seq, id)
   else
     append(delayed, queue, due, string.format('%015d%d', seq, priority) .. id)
-  end
-end
-
-local function delayed_id(member)
-  return member:sub(17)
-end
-
--- Due tasks become ready, at most `limit` of them, so that a million of them cannot stall the server.
-local function promote(queues, limit)
-  for _, queue in ipairs(queues) do
-    local from = PREFIX .. 'delayed:' .. queue
-    local members = limit > 0 and redis.call('ZRANGEBYSCORE', from, '-inf', NOW, 'LIMIT', 0, limit) or {}
-    if #members > 0 then
-      limit = limit - #members
-      local scores = {}
-      for _, member in ipairs(members) do
-        scores[#scores + 1] = (9 - tonumber(member:sub(16, 16))) * RANK + tonumber(member:sub(1, 15))
-        scores[#scores + 1] = delayed_id(member)
-      end
-      spread(scores, 'ZADD', PREFIX .. 'ready:' .. queue)
-      redis.call('ZREMRANGEBYRANK', from, 0, #members - 1)
-    end
   end
 end
 
@@ -244,7 +221,6 @@ local function commit()
   write_endings()
   spread(bodies, 'MSET')
   spread(indexed, 'ZADD', PREFIX .. 'index')
-  spread(leases, 'ZADD', PREFIX .. 'leases')
   spread(unburied, 'ZREM', PREFIX .. 'dead')
   spread(buried, 'ZADD', PREFIX .. 'dead')
   write_counts('buried', dead)

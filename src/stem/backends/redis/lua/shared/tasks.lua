@@ -8,7 +8,7 @@ local ID, NAME, QUEUE, PRIORITY, META, UNIQUE, BODY = 18, 19, 20, 21, 22, 23, 24
 local DUE, DEATHS, LETTER = 25, 26, 27
 local L_SEQ, L_REASON, L_META = 1, 2, 3 -- of a letter
 local WIDTH, ENDED_WIDTH = 27, 22 -- of a task that may run again, and of one that will not
-local HEAD = 14 -- bytes before the state
+local HEAD, FENCE_AT = 14, 6 -- bytes before the state, the last of which says if it is held; where the fence begins
 local NONE = 194 -- the byte that is a packed `false`
 local UNCHANGED, CHANGED = 0, 1 -- what stands for the format of a task in hand; what is written is 1, the format there is
 local TERMINAL = { succeeded = true, failed = true, cancelled = true }

@@ -1,0 +1,60 @@
+-- End a packed task: copy what stays of it, and never make a table of it. Most endings can go this way.
+
+-- The record that is kept; `front` is all of it before the sequence number, `middle` and `behind` where to copy from and to.
+local function close(id, key, packed, queue, is_aside, front, middle, behind)
+  if packed:byte(HEAD) ~= NONE then
+    unleased(id, queue)
+  end
+  if is_aside then
+    drop_body(id)
+  end
+  if packed:byte(behind + 1) ~= NONE then
+    local _, unique = cmsgpack.unpack_limit(packed, 1, behind)
+    release(unique, id)
+  end
+  local kept = front .. packed:sub(middle + 1, behind)
+  write(key, kept)
+  end_of(id, true)
+  return kept
+end
+
+-- Neighbours in a batch often share the first part of what is kept.
+local held_head, ended_head, last_fence
+local opening, last_attempt, last_enqueued
+
+-- The record, or false if the lease is not good.
+local function succeed(id, key, packed, fence, run, payload, worker)
+  if fence ~= last_fence then
+    held_head, ended_head, last_fence = packed_head(WIDTH, fence, true), packed_head(ENDED_WIDTH, fence, false), fence
+  end
+  if packed:sub(1, HEAD) ~= held_head then
+    return false
+  end
+  local middle, state, _, _, is_aside, attempt, enqueued_at, _, _, started_at, _, beat =
+    cmsgpack.unpack_limit(packed, SEQ - STATE, HEAD)
+  local behind, _, _, name, queue = cmsgpack.unpack_limit(packed, UNIQUE - SEQ, middle)
+  if run and state ~= 'running' then
+    started_at = NOW - run
+    log(2, 'ran', NOW, id, name, queue, attempt, worker, enqueued_at, started_at, false)
+  else
+    log(1, 'succeeded', NOW, id, name, queue, attempt, worker, enqueued_at, started_at, false)
+  end
+  if attempt ~= last_attempt or enqueued_at ~= last_enqueued then
+    last_attempt, last_enqueued = attempt, enqueued_at
+    opening = cmsgpack.pack('succeeded', false, false, false, attempt, enqueued_at, NOW, worker)
+  end
+  local front = ended_head .. opening .. cmsgpack.pack(started_at, NOW, beat, payload, false)
+  return close(id, key, packed, queue, is_aside, front, middle, behind)
+end
+
+local function expire(id, key, packed, failure)
+  local middle, _, _, _, is_aside, attempt, enqueued_at, _, worker, started_at, _, beat, payload =
+    cmsgpack.unpack_limit(packed, SEQ - STATE, HEAD)
+  local behind, _, _, name, queue = cmsgpack.unpack_limit(packed, UNIQUE - SEQ, middle)
+  log(1, 'expired', NOW, id, name, queue, attempt, worker, enqueued_at, started_at, false)
+  local front = packed_head(ENDED_WIDTH, struct.unpack('>I8', packed, FENCE_AT), false)
+    .. cmsgpack.pack(
+      'cancelled', false, false, false, attempt, enqueued_at, NOW, worker, started_at, NOW, beat, payload, failure
+    )
+  close(id, key, packed, queue, is_aside, front, middle, behind)
+end
