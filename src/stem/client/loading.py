@@ -13,12 +13,12 @@ from stem.core.errors import ConfigError
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from stem import Stem
+    from stem.client.app import Stem
 
 
 def load(path: str) -> "Stem":
     """The app at `package.module:name` or `file.py:name`; the name is `app` if none is given. Raises ConfigError."""
-    from stem import Stem
+    from stem.client.app import Stem
 
     module_name, _, attribute = path.partition(":")
     module = _from_file(module_name) if module_name.endswith(".py") else _imported(module_name, path)

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 from collections.abc import Generator
 from types import FrameType, coroutine
 from typing import Any, NoReturn
@@ -21,7 +20,7 @@ from stem.core.settle import Policy, settle
 from stem.worker import wire
 from stem.worker.cell import Cell
 from stem.worker.channel import Line, RunChannel
-from stem.worker.output import TaskOutput
+from stem.worker.output import TaskOutput, take_over
 
 INTERRUPT = signal.SIGRTMIN + 2 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR1
 LOST_THE_LINE = 86  # exit code: a task closed the descriptors that lead to the supervisor
@@ -32,8 +31,10 @@ class Isolate:
         self, app: Stem, worker: str, inbox: socket.socket, line: socket.socket, cell: Cell, output: TaskOutput
     ) -> None:
         self._app = app
+        self._tasks = app.tasks
         self._worker = worker
         self._inbox = inbox
+        self._buffer = memoryview(bytearray(wire.PACKET_BYTES))
         self._line = Line(line)
         self._cell = cell
         self._output = output
@@ -46,16 +47,21 @@ class Isolate:
         signal.signal(INTERRUPT, self._interrupt)
         try:
             self._line.tell(wire.Ready())
-            while packet := self._inbox.recv(wire.PACKET_BYTES):
-                run: wire.Run | None = wire.read_run(packet)
+            while run := self.receive():
                 while run is not None:
                     run = self._serve(run)
         except OSError:
             os._exit(LOST_THE_LINE)
         os._exit(0)
 
+    def receive(self, flags: int = 0) -> wire.Run | None:
+        """The next run; None when the supervisor has closed the inbox. Into one buffer, for a new one each time costs
+        more than the message."""
+        count = self._inbox.recv_into(self._buffer, 0, flags)
+        return wire.read_run(self._buffer[:count]) if count else None
+
     def is_async(self, run: wire.Run) -> bool:
-        task = self._app.tasks.get(run.name)
+        task = self._tasks.get(run.name)
         return task is not None and task.is_async
 
     def delivery(self, run: wire.Run) -> Delivery:
@@ -148,13 +154,12 @@ class Shared:
     def _receive(self) -> None:
         while self._free and self._next is None:
             try:
-                packet = self._isolate._inbox.recv(wire.PACKET_BYTES, socket.MSG_DONTWAIT)
+                run = self._isolate.receive(socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return
-            if not packet:
+            if run is None:
                 self._is_closed = True
                 break
-            run = wire.read_run(packet)
             if self._isolate.is_async(run):
                 self._take(run)
             else:
@@ -261,5 +266,5 @@ def make_private(descriptors: list[int], slots: int) -> tuple[socket.socket, soc
     shared = Cell(cell, slots)
     os.close(cell)
     stream = TaskOutput(1)
-    sys.stdout = sys.stderr = stream
+    take_over(stream)
     return socket.socket(fileno=inbox), socket.socket(fileno=line), shared, stream

@@ -1,7 +1,9 @@
 """What tasks print and log: marked with the task's id on one side, read line by line on the other."""
 
 import io
+import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
 
@@ -63,6 +65,26 @@ class TaskOutput(io.TextIOBase):
         view = memoryview(data)
         while view:
             view = view[os.write(self._descriptor, view) :]
+
+
+def take_over(stream: TaskOutput) -> None:
+    """Let all that this process prints or logs go through the stream. An app that has set up no logging logs from
+    STEM_LOG_LEVEL on, else from INFO."""
+    replaced = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+    sys.stdout = sys.stderr = stream
+    root = logging.getLogger()
+    loggers = [root, *(each for each in root.manager.loggerDict.values() if isinstance(each, logging.Logger))]
+    for handler in [handler for logger in loggers for handler in logger.handlers]:
+        # One that was made when the app was imported writes to what stdout and stderr were then.
+        if isinstance(handler, logging.StreamHandler) and handler.stream in replaced:
+            handler.setStream(stream)
+    if not root.handlers:
+        level = logging.getLevelName(os.environ.get("STEM_LOG_LEVEL", "").upper())
+        logging.basicConfig(
+            stream=stream,
+            level=level if isinstance(level, int) else logging.INFO,
+            format="%(levelname)s %(name)s: %(message)s",
+        )
 
 
 class Lines:

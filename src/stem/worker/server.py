@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 from typing import NoReturn
 
 import msgspec
@@ -118,6 +119,8 @@ class Server:
         try:
             self._app = load(self._path)
         except StemError as error:
+            if os.environ.get("STEM_DEBUG") == "1":
+                traceback.print_exception(error)  # whoever tells the sentence has no more than that
             self._tell(Refused(str(error), error.exit_code))
             os._exit(error.exit_code)
         threads = _threads()

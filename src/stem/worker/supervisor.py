@@ -77,21 +77,27 @@ class Worker:
             )
         self._path = path
         self._nursery: Nursery | None = None
+        self._told: Manifest | None = None
         self._parts: _Parts | None = None
         self._failure: str | None = None
         self._wake = Event()
         self._wanted: Mode | None = None
+        self.has_heard_signal = False
 
     @property
     def name(self) -> str:
         return self.settings.name
 
-    def run(self, *, install_signal_handlers: bool = True) -> int:
+    def run(self, *, install_signal_handlers: bool = True, started: Callable[[], object] | None = None) -> int:
         """Until a signal or `stop`: TERM lets tasks end, INT gives them five seconds, QUIT or a second one none. Returns
-        the exit code: 0, or 70 after a failure."""
-        self.start()
+        the exit code: 0, or 70 after a failure. `started` is called when tasks are being claimed and signals are heard."""
+        self.load()
+        # Before anything is claimed, and not before the app is imported: an import that hangs can be interrupted.
         previous = self._hear_signals() if install_signal_handlers and current_thread() is main_thread() else {}
         try:
+            self.start()
+            if started is not None:
+                started()
             while self._wanted is None and self._failure is None:
                 self._wake.wait(WATCH_SECONDS)
                 self._watch()
@@ -104,24 +110,39 @@ class Worker:
             return 70
         return 0
 
-    def start(self) -> None:
-        """Returns when tasks are being claimed. Raises ConfigError, StoreUnavailable, StoreRefused."""
-        if self._parts is not None:
-            return
+    def load(self) -> Manifest:
+        """What the app says of itself: its settings, queues and tasks. Imported once, by the isolates' parent process;
+        `start` does it where nobody has. Raises ConfigError."""
+        if self._told is not None:
+            return self._told
         if process.imports_for_isolates:
             raise ConfigError(
                 "The app's module starts a worker when it is imported, and its isolates import it; "
                 "start the worker under if __name__ == '__main__':."
             )
-        self._nursery = None if self._in_process else self._make_nursery()
+        if self._in_process and self._app is not None:
+            self._told = manifest(self._app)
+            return self._told
+        self._nursery = self._make_nursery()
         try:
-            told = self._told()
+            self._told = _shared(self._nursery.manifest())
+        except BaseException:
+            self._unload()
+            raise
+        return self._told
+
+    def start(self) -> None:
+        """Returns when tasks are being claimed. Raises ConfigError, StoreUnavailable, StoreRefused."""
+        if self._parts is not None:
+            return
+        told = self.load()
+        try:
             self._parts = _Parts(self, told, self._app if self._in_process else None)
         except BaseException:
-            if self._nursery is not None:
-                self._nursery.close()
+            self._unload()
             raise
-        self._parts.start(self._nursery)
+        nursery, self._nursery = self._nursery, None  # the pool's from now on
+        self._parts.start(nursery)
         log.info(
             "worker.started name=%s queues=%s concurrency=%d store=%s",
             self.name,
@@ -159,12 +180,11 @@ class Worker:
         self._failure = self._failure or sentence
         self._wake.set()
 
-    def _told(self) -> Manifest:
-        if self._nursery is not None:
-            return self._nursery.manifest()
-        if self._app is None:
-            raise ConfigError("A worker in this process needs the app itself.")
-        return manifest(self._app)
+    def _unload(self) -> None:
+        """Ends the fork server of an app that was loaded and never started."""
+        self._told, nursery, self._nursery = None, self._nursery, None
+        if nursery is not None:
+            nursery.close()
 
     def _make_nursery(self) -> Nursery:
         return Nursery(self._path or path_of(self._app), self.name)
@@ -179,6 +199,7 @@ class Worker:
         modes: dict[int, Mode] = {signal.SIGTERM: "warm", signal.SIGINT: "soft", signal.SIGQUIT: "hard"}
 
         def hear(number: int, _frame: FrameType | None) -> None:
+            self.has_heard_signal = True
             again = self._wanted is not None and number != signal.SIGTERM
             self._want("hard" if again else modes[number])
 
@@ -189,6 +210,7 @@ class Worker:
             self._parts.watch()
 
     def _end(self, mode: Mode) -> None:
+        self._unload()
         parts, self._parts = self._parts, None
         if parts is None:
             return
@@ -334,6 +356,17 @@ class _Parts:
         reclaimed = self.store.broker.reclaim()
         if reclaimed.returned or reclaimed.dead:
             log.warning("leases.reclaimed returned=%d dead=%d", len(reclaimed.returned), len(reclaimed.dead))
+
+
+def _shared(told: Manifest) -> Manifest:
+    """A store in the memory of one process holds nothing for another. Raises ConfigError."""
+    url = told.settings.broker_url
+    if url.lower().startswith("memory:"):
+        raise ConfigError(
+            f"{url} lives in one process alone, so a worker cannot share it; use sqlite:///stem.db, "
+            "or Worker(app, in_process=True) in the process that has it."
+        )
+    return told
 
 
 def path_of(app: Stem | None) -> str:
