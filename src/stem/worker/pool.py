@@ -96,6 +96,7 @@ class Pool:
         self._endings: list[tuple[Held, Ending]] = []
         self._posts: deque[Callable[[], object]] = deque()
         self._selector = selectors.DefaultSelector()
+        self._buffer = memoryview(bytearray(READ_BYTES))
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
         self._look_at = 0.0
@@ -153,6 +154,10 @@ class Pool:
             self._woken.send(b"!", socket.MSG_DONTWAIT)
 
     @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
     def load(self) -> int:
         """How many wait or run here."""
         return self._offered - self._finished
@@ -175,16 +180,21 @@ class Pool:
 
     def _run(self) -> None:
         self._selector.register(self._wake, selectors.EVENT_READ, self._clear)
-        self._open()
-        while not self._is_stopped:
-            for key, _ in self._selector.select(self._patience()):
-                key.data()
-            while self._posts:
-                self._posts.popleft()()
-            self._look()
-            self._dispatch()
-            self._hand_over()
-        self._close()
+        try:
+            self._open()
+            while not self._is_stopped:
+                self._go_round()
+        finally:
+            self._close()
+
+    def _go_round(self) -> None:
+        for key, _ in self._selector.select(self._patience()):
+            key.data()
+        while self._posts:
+            self._posts.popleft()()
+        self._look()
+        self._dispatch()
+        self._hand_over()
 
     def _patience(self) -> float | None:
         return max(0.0, self._look_at - time.monotonic()) if self._look_at else None
@@ -249,14 +259,16 @@ class Pool:
     # Hearing
 
     def _hear(self, room: Room) -> None:
+        if room.child.token not in self._rooms:
+            return  # buried earlier in this round
         try:
-            data = room.child.line.recv(READ_BYTES)
+            count = room.child.line.recv_into(self._buffer)  # one for all: a new one each time costs more than the words
         except BlockingIOError:
             return
         except ConnectionError:
-            data = b""
-        if data:
-            for word in room.child.frames.words(data):
+            count = 0
+        if count:
+            for word in room.child.frames.words(bytes(self._buffer[:count])):
                 self._heed(room, word)
         else:
             # It cannot tell us anything any more, whether it has died or a task has closed its line.
@@ -302,6 +314,8 @@ class Pool:
             self._end(held, Interrupted(reason), None)
 
     def _hear_output(self, room: Room, lines: Lines) -> None:
+        if room.child.token not in self._rooms:
+            return
         try:
             data = os.read(room.child.output, READ_BYTES)
         except BlockingIOError:
@@ -493,6 +507,7 @@ class Pool:
         self._nursery.close()
         self._by_pid.clear()
         for room in list(self._rooms.values()):
+            room.child.kill()  # the kernel may not have come round to it yet, and what it runs is about to run again
             self._bury(room, -9)
         try:
             self._nursery = self._make_nursery()

@@ -81,7 +81,7 @@ def run_of(number: int, delivery: Delivery) -> bytes:
     return _packer.encode(run)
 
 
-def read_run(packet: bytes) -> Run:
+def read_run(packet: bytes | memoryview) -> Run:
     return _runs.decode(packet)
 
 
