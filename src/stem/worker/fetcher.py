@@ -15,12 +15,13 @@ log = logging.getLogger("stem.worker")
 
 # The loop comes round at least this often, also with nothing to do.
 ROUND_SECONDS = 5.0
+SHARED_ROUND_SECONDS = 0.1  # where nothing else would end the waiting
 QUICK_SECONDS, SLOW_SECONDS = 0.1, 1.0
 MOST_AT_ONCE = 1000
 
 
 class Fetcher:
-    """It has a store of its own: closing that ends its waiting, and a new one is a new connection.
+    """It has a store of its own, where that can be: closing it ends the waiting, and a new one is a new connection.
 
     How many it holds ahead follows the pace: doubled when a batch was gone within a tenth of a second, halved when it
     lasted longer than one, up to `prefetch`. So quick tasks come in large batches, and slow ones are not hoarded.
@@ -35,8 +36,11 @@ class Fetcher:
         *,
         prefetch: int,
         lease_seconds: float,
+        owns_store: bool = True,
     ) -> None:
         self._store = store
+        self._owns_store = owns_store
+        self._round_seconds = ROUND_SECONDS if owns_store else SHARED_ROUND_SECONDS
         self._pool = pool
         self._queues = queues
         self._offer = offer
@@ -58,8 +62,14 @@ class Fetcher:
         """Nothing is claimed once this has returned."""
         self._stopped.set()
         self._room.set()
-        self._store.upkeep.close()
+        if self._owns_store:
+            self._store.upkeep.close()
         self._thread.join(timeout=10)
+
+    def hold_nothing(self) -> None:
+        """Tasks take long: claim for free isolates only, until they are quick again."""
+        self._ahead = 0
+        self._claimed_at = 0.0
 
     def has_room(self) -> None:
         """Called often; wakes the fetcher only when half of what it may hold is gone."""
@@ -77,7 +87,7 @@ class Fetcher:
                 self._backoff.succeeded()
                 self.polled_at = time.monotonic()
                 if not found:
-                    self._store.broker.wait(self._queues, timeout_seconds=ROUND_SECONDS)
+                    self._store.broker.wait(self._queues, timeout_seconds=self._round_seconds)
             except StemError as error:
                 if not self._stopped.is_set():
                     self._lost(error)
@@ -99,7 +109,7 @@ class Fetcher:
         if lasted < QUICK_SECONDS:
             self._ahead = min(self._prefetch, max(1, self._ahead) * 2)
         elif lasted > SLOW_SECONDS:
-            self._ahead = max(min(self._prefetch, self._pool.concurrency), self._ahead // 2)
+            self._ahead //= 2
         self._claimed_at = 0.0
 
     def _wanted(self) -> int:

@@ -19,6 +19,7 @@ class Held:
     delivery: Delivery
     facts: TaskFacts | None  # None: no task of that name; the isolate will say so
     number: int = field(default_factory=_numbers.__next__)
+    claimed_at: float = field(default_factory=time.monotonic)
     renewed_at: float = field(default_factory=time.monotonic)
     places: tuple[Place, ...] = ()
     is_begun: bool = False  # the store is told that it runs

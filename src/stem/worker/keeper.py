@@ -6,6 +6,8 @@ from stem.contracts.store import Store
 from stem.worker.held import Held
 from stem.worker.pool import Pool
 
+_LONG = b'"visibilityTimeout":null'  # as our own senders write it; others cost one renewal
+
 
 class Keeper:
     def __init__(self, store: Store, pool: Pool, lease_seconds: float) -> None:
@@ -21,6 +23,12 @@ class Keeper:
     def extend(self, held: Held, seconds: float) -> None:
         """With the next tick."""
         self._extensions[held.number] = seconds
+
+    def keep_short(self, helds: list[Held]) -> None:
+        """Tasks may ask for a lease shorter than ours, which would be over before the first tick."""
+        short = [held.lease for held in helds if _LONG not in held.delivery.body]
+        if short:
+            self._store.broker.renew(short, lease_seconds=self._lease_seconds)
 
     def tick(self) -> None:
         now = time.monotonic()

@@ -40,6 +40,7 @@ output_log = logging.getLogger("stem.task")
 
 STILLBIRTHS = 5  # in a row, before the worker gives up
 READ_BYTES = 1 << 18
+HOARD_SECONDS = 1.0  # how long a task may wait here for isolates that end nothing
 
 # Opens a lane in this process, of the given descriptors and slots; returns how to interrupt what runs there.
 OpenLane = Callable[[list[int], int], Callable[[], None]]
@@ -59,6 +60,8 @@ class Listener(Protocol):
     def extended(self, held: Held, seconds: float) -> None: ...
 
     def has_room(self) -> None: ...
+
+    def is_stuck(self) -> None: ...
 
     def failed(self, sentence: str) -> None: ...
 
@@ -92,6 +95,7 @@ class Pool:
         self.held: dict[int, Held] = {}  # all, from the offer until they are settled
         self._offered = 0  # counted by whoever offers
         self._finished = 0  # counted by the pool's thread
+        self._finished_at = 0.0
         self._pace = Pace()
         self._endings: list[tuple[Held, Ending]] = []
         self._posts: deque[Callable[[], object]] = deque()
@@ -262,7 +266,9 @@ class Pool:
         if room.child.token not in self._rooms:
             return  # buried earlier in this round
         try:
-            count = room.child.line.recv_into(self._buffer)  # one for all: a new one each time costs more than the words
+            count = room.child.line.recv_into(
+                self._buffer
+            )  # one for all: a new one each time costs more than the words
         except BlockingIOError:
             return
         except ConnectionError:
@@ -307,6 +313,7 @@ class Pool:
     def _finish(self, held: Held, ending: Ending) -> None:
         held.is_ended = True
         self._finished += 1
+        self._finished_at = time.monotonic()
         self._endings.append((held, ending))
 
     def _return(self, helds: list[Held], reason: str) -> None:
@@ -358,8 +365,17 @@ class Pool:
             self._listener.begun(begun)
         if reports:
             self._listener.reported(reports)
+        if self._backlog and now - max(self._finished_at, self._backlog[0].claimed_at) > HOARD_SECONDS:
+            self._unhoard()
         is_busy = any(room.assigned for room in self._rooms.values())
         self._look_at = now + LOOK_SECONDS if is_busy else 0.0
+
+    def _unhoard(self) -> None:
+        """Everybody here is busy for long; somebody else may not be."""
+        helds = list(self._backlog)
+        self._backlog.clear()
+        self._listener.is_stuck()
+        self._return(helds, "claimed too early")
 
     def _interrupt(self, room: Room, slot: int, held: Held, why: int) -> None:
         room.child.cell.interrupt(slot, held.number, why)

@@ -291,7 +291,12 @@ class _Parts:
             self.store.upkeep.close()
 
     def watch(self) -> None:
-        """A fetcher that finishes no poll gets a new connection once; after that the worker gives up."""
+        """A fetcher that finishes no poll gets a new connection once; after that the worker gives up. So it does where
+        nothing would be run or settled any more."""
+        for name, part in (("pool", self.pool), ("settler", self.settler)):
+            if not part.is_alive:
+                self._worker.fail(f"The thread of the {name} has ended, its log says why; restart me.")
+                return
         stall = self._worker.settings.stall_seconds
         if time.monotonic() - self.fetcher.polled_at < stall:
             return
@@ -326,6 +331,9 @@ class _Parts:
     def has_room(self) -> None:
         self.fetcher.has_room()
 
+    def is_stuck(self) -> None:
+        self.fetcher.hold_nothing()
+
     def failed(self, sentence: str) -> None:
         self._worker.fail(sentence)
 
@@ -339,12 +347,14 @@ class _Parts:
             self._offer,
             prefetch=settings.prefetch,
             lease_seconds=settings.lease_seconds,
+            owns_store=not self._shares_store,
         )
 
     def _offer(self, deliveries: list[Delivery]) -> None:
         helds, throttled = self.gate.sort(deliveries)
         if helds:
             self.pool.offer(helds)
+            self._keeper.keep_short(helds)
         if throttled:
             self.settler.add(throttled)
 
