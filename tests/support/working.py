@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,21 @@ UP_SECONDS = 30.0
 class WorkerProcess:
     """`python -m support.working`: a worker as a service manager would run it, its log in a file."""
 
-    def __init__(self, url: str, namespace: str, app_path: str, log: Path, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        url: str,
+        namespace: str,
+        app_path: str,
+        log: Path,
+        options: Mapping[str, Any],
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.log = log
         self._family: list[psutil.Process] = []
         with log.open("ab") as file:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "support.working", app_path, json.dumps(options)],
-                env=environment(url, namespace),
+                env={**environment(url, namespace), **(variables or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
@@ -86,7 +94,12 @@ class WorkerProcess:
         for process in family | set(self._family):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(family, timeout=10)
+        until(lambda: are_gone(family))
+
+
+def are_gone(processes: Iterable[psutil.Process]) -> bool:
+    """Also true of those that are dead and unburied: whose parent died before them is buried by the system, some time."""
+    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
 
 
 @contextmanager

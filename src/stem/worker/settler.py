@@ -45,6 +45,10 @@ class Settler:
         self._thread.join(timeout_seconds)
         self._is_abandoned = True
 
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     def add(self, pairs: list[Pair]) -> None:
         with self._changed:
             self._waiting += pairs

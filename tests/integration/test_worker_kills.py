@@ -1,0 +1,99 @@
+"""Workers, fork servers and isolates killed in the middle of a task: it runs again, elsewhere, and nothing is lost."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stem.core.delivery import DeadFilter
+from stem.core.lifecycle import EventKind, State
+from support.facts import lives
+from support.fleet import Fleet, a_fleet
+from support.until import until
+from support.working import are_gone
+
+AGAIN_SECONDS = 15.0  # the promise, at the default lease
+
+
+@pytest.fixture
+def fleet(durable_url: str, namespace: str, tmp_path: Path) -> Iterator[Fleet]:
+    yield from a_fleet(durable_url, namespace, tmp_path)
+
+
+def test_a_task_whose_isolate_is_killed_runs_again(fleet: Fleet) -> None:
+    fleet.start(), fleet.start()
+    ids = fleet.push("nap", *(f"t{n}" for n in range(4)), seconds=1.0)
+    victim = fleet.ledger.begun("t0").pid
+    os.kill(victim, signal.SIGKILL)
+    records = fleet.ended(ids, seconds=AGAIN_SECONDS)
+    assert {record.state for record in records.values()} == {State.SUCCEEDED}
+    assert {record.attempt for record in records.values()} == {0}
+    assert fleet.ledger.runs() == {"t0": 2, "t1": 1, "t2": 1, "t3": 1}
+    (requeued,) = [event for event in lives(fleet.store)["t0"] if event.kind is EventKind.REQUEUED]
+    assert "SIGKILL" in requeued.data["reason"]
+
+
+def test_tasks_of_a_killed_fork_server_run_again(fleet: Fleet) -> None:
+    worker = fleet.start()
+    ids = fleet.push("nap", "t0", "t1", seconds=1.0)
+    fleet.ledger.begun("t0"), fleet.ledger.begun("t1")
+    server, isolates = worker.server, worker.isolates
+    server.kill()
+    until(lambda: are_gone(isolates), seconds=2)
+    records = fleet.ended(ids, seconds=AGAIN_SECONDS)
+    assert {record.state for record in records.values()} == {State.SUCCEEDED}
+    assert fleet.ledger.runs() == {"t0": 2, "t1": 2}
+    assert worker.server.pid != server.pid
+
+
+def test_tasks_of_a_killed_supervisor_run_again_elsewhere_and_its_isolates_are_gone(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    first = fleet.start()
+    ids = fleet.push("until-there", "t0", "t1", file=str(tmp_path / "go"))
+    fleet.ledger.begun("t0"), fleet.ledger.begun("t1")
+    second = fleet.start()
+    below = first.tree()[1:]
+    first.kill()
+    killed_at = time.monotonic()
+    (tmp_path / "go").touch()
+    until(lambda: are_gone(below), seconds=2)
+    assert len(below) == 3
+    records = fleet.ended(ids, seconds=AGAIN_SECONDS - (time.monotonic() - killed_at))
+    assert {(record.state, record.worker) for record in records.values()} == {(State.SUCCEEDED, second.name)}
+    assert fleet.ledger.runs() == {"t0": 2, "t1": 2}
+
+
+def test_what_a_killed_supervisor_had_not_begun_has_lost_nothing(fleet: Fleet, tmp_path: Path) -> None:
+    first = fleet.start(concurrency=1, lease_seconds=1, reclaim_seconds=0.25)
+    go = tmp_path / "go"
+    ids = fleet.push("until-there", *(f"t{n}" for n in range(6)), file=str(go))
+    fleet.ledger.begun("t0")
+    until(lambda: fleet.record("t0").state is State.RUNNING)
+    until(lambda: fleet.depth().running > 1)
+    first.kill()
+    go.touch()
+    fleet.start(lease_seconds=1, reclaim_seconds=0.25)
+    records = fleet.ended(ids)
+    assert {record.state for record in records.values()} == {State.SUCCEEDED}
+    assert fleet.ledger.runs() == {id: 1 + (id == "t0") for id in ids}
+    assert {record.attempt for record in records.values()} == {0}
+
+
+def test_a_worker_s_death_counts_for_what_it_had_started_and_three_are_enough(fleet: Fleet, tmp_path: Path) -> None:
+    (started, waiting) = fleet.push("until-there", "started", "waiting", file=str(tmp_path / "go"))
+    for deaths in range(1, 4):
+        worker = fleet.start(concurrency=1, lease_seconds=1, reclaim_seconds=0.25)
+        until(lambda: fleet.ledger.runs()[started] == deaths)  # noqa: B023 - asked before the next round
+        until(lambda: fleet.record(started).state is State.RUNNING)
+        worker.kill()
+    (tmp_path / "go").touch()
+    fleet.start(lease_seconds=1, reclaim_seconds=0.25)
+    records = fleet.ended([started, waiting])
+    assert records[started].state is State.FAILED and records[waiting].state is State.SUCCEEDED
+    (letter,) = fleet.store.deadletters.page(DeadFilter(), limit=9).items
+    assert (letter.id, letter.reason) == (started, "crash-loop")
+    assert fleet.ledger.runs()[waiting] == 1
