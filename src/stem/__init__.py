@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from stem.core.retry import Delays as Delays
     from stem.core.retry import Exponential as Exponential
     from stem.core.retry import Fixed as Fixed
+    from stem.worker.settings import WorkerSettings as WorkerSettings
+    from stem.worker.supervisor import Worker as Worker
 
 _HOMES = {
     "stem.client.app": ("Stem",),
@@ -71,6 +73,8 @@ _HOMES = {
     "stem.core.lifecycle": ("State",),
     "stem.core.record": ("TaskError", "TaskRecord"),
     "stem.core.retry": ("Delays", "Exponential", "Fixed"),
+    "stem.worker.settings": ("WorkerSettings",),
+    "stem.worker.supervisor": ("Worker",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from stem.cli import arguments, ending, show, times
-from stem.cli.session import Session, check_shared, in_session
-from stem.core.errors import ConfigError, UsageError
+from stem.cli.session import Session, check_flags_hold, check_shared, in_session
+from stem.core.errors import UsageError
 
 if TYPE_CHECKING:
     from stem import Stem
@@ -86,24 +86,12 @@ def _app(session: Session, path: str | None) -> "Iterator[Stem]":
 
         os.environ.update(session.environment())  # before the import: that is when an app reads its settings
         app = loading.load(path)
-        _check_flags_hold(session, app, path)
+        check_flags_hold(session, app.settings, path)
     check_shared(app.settings)
     try:
         yield app
     finally:
         app.close()
-
-
-def _check_flags_hold(session: Session, app: "Stem", path: str) -> None:
-    """An app that names its store in code does not heed the environment; better to refuse than to enqueue elsewhere."""
-    flags = {
-        "--broker-url": (session.broker_url, app.settings.broker_url),
-        "--results-url": (session.results_url, app.settings.results_url),
-        "--namespace": (session.namespace, app.settings.namespace),
-    }
-    for flag, (wanted, used) in flags.items():
-        if wanted is not None and wanted != used:
-            raise ConfigError(f"{path} names its own store in code, so {flag} cannot change it; leave out the flag.")
 
 
 def _unique(text: str | None) -> Literal["until_done"] | float | None:

@@ -22,7 +22,7 @@ def tell(error: Exception, arguments: Sequence[str]) -> int:
     if _is_asked_for("--json", arguments):
         click.echo(json.dumps({"error": {"type": kind, "message": message}}), err=True)
     else:
-        click.echo(f"error: {_one_line(message)}", err=True)
+        click.echo(f"error: {one_line(message)}", err=True)
     return exit_code
 
 
@@ -44,7 +44,7 @@ def _with_pointer(error: click.UsageError) -> str:
     return f"{sentence}; see '{error.ctx.command_path} --help'." if error.ctx else f"{sentence}."
 
 
-def _one_line(message: str) -> str:
+def one_line(message: str) -> str:
     return plain(" ".join(message.split()))
 
 

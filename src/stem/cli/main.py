@@ -12,6 +12,7 @@ from stem.cli.enqueue import enqueue
 from stem.cli.health import health
 from stem.cli.queue import queue
 from stem.cli.task import task
+from stem.cli.worker import worker
 from stem.core.errors import UsageError
 
 INTERRUPTED = 130
@@ -96,6 +97,7 @@ def cli() -> None:
     """Durable background tasks on SQLite, Redis or Postgres.
 
     \b
+    stem worker start --app shop:app                    run tasks
     stem enqueue mail.send --arg to=ada@example.com     send a task
     stem task list --state failed --since 1h            see what failed
     stem dlq replay --queue default                     give it another try
@@ -104,5 +106,5 @@ def cli() -> None:
     """
 
 
-for command in (enqueue, task, queue, dlq, health):
+for command in (worker, enqueue, task, queue, dlq, health):
     cli.add_command(command)

@@ -106,14 +106,33 @@ def check_shared(settings: "Settings") -> "Settings":
     return settings
 
 
+def check_flags_hold(session: Session, settings: "Settings", path: str) -> None:
+    """An app that names its store in code does not heed the environment; better to refuse than to work elsewhere."""
+    flags = {
+        "--broker-url": (session.broker_url, settings.broker_url),
+        "--results-url": (session.results_url, settings.results_url),
+        "--namespace": (session.namespace, settings.namespace),
+    }
+    for flag, (wanted, used) in flags.items():
+        if wanted is not None and wanted != used:
+            raise ConfigError(f"{path} names its own store in code, so {flag} cannot change it; leave out the flag.")
+
+
 def in_session(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags of every command; it is called with a Session in their place."""
 
     @wraps(function)
     def run(
-        *, broker_url: str | None, results_url: str | None, namespace: str | None, as_json: bool, **rest: Any
+        *,
+        broker_url: str | None,
+        results_url: str | None,
+        namespace: str | None,
+        as_json: bool,
+        traceback: bool,
+        **rest: Any,
     ) -> None:
-        rest.pop("traceback")  # read from the bare arguments where errors are told
+        if traceback:
+            os.environ["STEM_DEBUG"] = "1"  # for the processes that a command starts
         function(Session(broker_url, results_url, namespace, as_json), **rest)
 
     for option in reversed(_OPTIONS):

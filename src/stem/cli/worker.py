@@ -1,0 +1,138 @@
+"""`stem worker`: run tasks."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stem.cli import times
+from stem.cli.session import Session, check_flags_hold, in_session
+from stem.cli.show import plain
+from stem.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from stem.worker.settings import WorkerSettings
+    from stem.worker.supervisor import Worker
+
+
+@click.group()
+def worker() -> None:
+    """Run tasks.
+
+    \b
+    Example: stem worker start --app shop.tasks:app
+    """
+
+
+@worker.command()
+@click.option(
+    "--app",
+    "path",
+    metavar="MODULE:NAME",
+    envvar="STEM_APP",
+    show_envvar=True,
+    help="The app: shop.tasks:app, or shop.py:app.",
+)
+@click.option("--queue", "queues", metavar="QUEUE", multiple=True, help="Only this queue; may be given again.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 1000), metavar="N", help="Tasks at a time.  [default: one a core]"
+)
+@click.option("--prefetch", type=click.IntRange(0, 100_000), metavar="N", help="Most to claim ahead of running.")
+@click.option("--name", help="What it is called.  [default: host, process and chance]")
+@click.option("--soft-limit", type=times.DURATION, help="Tell a task so long after its start: 30s, 5m.")
+@click.option("--hard-limit", type=times.DURATION, help="End a task so long after its start.")
+@click.option("--lease", "lease_seconds", type=times.DURATION, help="How soon others take over if it dies: 10s.")
+@click.option("--async-concurrency", type=click.IntRange(1, 100_000), metavar="N", help="Coroutines an isolate.")
+@click.option(
+    "--log-level",
+    type=click.Choice(("debug", "info", "warning", "error"), case_sensitive=False),
+    default="info",
+    envvar="STEM_LOG_LEVEL",
+    show_envvar=True,
+    help="How much to say; what tasks print is always told.",
+)
+@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Lines, or a JSON object each.")
+@click.option("--reload", is_flag=True, help="Start anew when a *.py file changes; for development.")
+@in_session
+def start(
+    session: Session,
+    path: str | None,
+    log_level: str,
+    log_format: str,
+    reload: bool,
+    queues: tuple[str, ...],
+    **given: Any,
+) -> None:
+    """Start a worker, and run tasks until it is stopped.
+
+    TERM lets running tasks end, Ctrl-C gives them five seconds, a second Ctrl-C none. What has not begun goes back to its
+    queue, and so does what is cut off.
+
+    \b
+    Example: stem worker start --app shop.tasks:app --queue mail --concurrency 4
+    """
+    from stem.runtime.log import LogWriter
+
+    if not path:
+        raise UsageError("A worker needs an app; name it as --app shop.tasks:app, or in STEM_APP.")
+    settings = _settings(queues, given)
+    if session.environment():
+        session.settings()  # what is wrong with a flag is better said here than by the app's import
+    os.environ.update(session.environment(), STEM_LOG_LEVEL=log_level)  # for the processes that import the app
+    with LogWriter(log_level, "json" if session.as_json or log_format == "json" else "text") as writer:
+        exit_code = _run(session, path, settings, is_reloading=reload, shows_banner=writer.form == "text")
+    click.get_current_context().exit(exit_code)
+
+
+def _settings(queues: tuple[str, ...], given: dict[str, Any]) -> "WorkerSettings":
+    """Named once, so that a worker that reloads keeps its name."""
+    from stem.worker.settings import WorkerSettings, check
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return check(WorkerSettings(queues=tuple(dict.fromkeys(queues)), **chosen))
+
+
+def _run(session: Session, path: str, settings: "WorkerSettings", *, is_reloading: bool, shows_banner: bool) -> int:
+    from stem.worker.supervisor import Worker
+
+    def make() -> Worker:
+        return Worker(path=path, settings=settings)
+
+    def run(worker: Worker) -> int:
+        try:
+            check_flags_hold(session, worker.load().settings, path)
+            return worker.run(started=(lambda: _greet(worker, path)) if shows_banner else None)
+        finally:
+            worker.close()
+
+    if not is_reloading:
+        return run(make())
+    from stem.cli.reload import run_reloading
+
+    return run_reloading(make, run, _folders(path))
+
+
+def _folders(path: str) -> list[Path]:
+    """Where the app's files are likely to be: here, and with the file that it is named by."""
+    file = Path(path.partition(":")[0])
+    return list({Path.cwd(), file.absolute().parent} if file.suffix == ".py" else {Path.cwd()})
+
+
+def _greet(worker: "Worker", path: str) -> None:
+    from stem.backends import placed
+    from stem.core.config import masked
+
+    told, settings = worker.load(), worker.settings
+    facts = {
+        "app": path,
+        "store": f"{masked(placed(told.settings).broker_url)} (namespace {told.settings.namespace})",
+        "queues": ", ".join(settings.queues or told.queues),
+        "concurrency": f"{settings.concurrency} at a time, coroutines {settings.async_concurrency} an isolate",
+        "pid": os.getpid(),
+    }
+    lines = [f"stem worker {settings.name}", *(f"  {name:<11}  {value}" for name, value in facts.items())]
+    if sys.stderr.isatty():
+        lines.append("Ctrl-C stops it.")
+    click.echo("\n".join(map(plain, lines)), err=True)

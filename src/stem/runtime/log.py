@@ -1,0 +1,182 @@
+"""Log lines of a worker: written by a thread of their own, so that a slow terminal or a full pipe holds up nobody else."""
+
+import json
+import logging
+import os
+import select
+from datetime import UTC, datetime
+from logging.handlers import QueueHandler
+from queue import Empty, Full, Queue
+from threading import Event, Lock, Thread
+from typing import Literal, Self
+
+Format = Literal["text", "json"]
+
+STDERR = 2
+LEVELS = ("debug", "info", "warning", "error")
+MOST_WAITING = 10_000
+# What a task prints comes as a record of this logger, with the id of the task.
+OUTPUT = "stem.task"
+
+
+class LogWriter:
+    """Takes all records of this process while it is open: `with LogWriter("info", "text"):`.
+
+    Whoever logs never waits: what finds the queue full is dropped and counted, and the count is told when there is room
+    again. Closing writes what waits, but gives a reader that has stopped reading no more than `CLOSE_SECONDS`.
+    """
+
+    CLOSE_SECONDS = 2.0
+
+    def __init__(self, level: str, form: Format, *, descriptor: int = STDERR, most_waiting: int = MOST_WAITING) -> None:
+        self.form = form
+        self._level = level.upper()
+        self._descriptor = descriptor
+        self._formatter = TextFormatter() if form == "text" else JsonFormatter()
+        self._handler = _Backlog(most_waiting)
+        self._thread = Thread(target=self._write_all, name="log-writer", daemon=True)
+        self._is_closing = Event()
+        self._levels: dict[logging.Logger, int] = {}
+
+    def __enter__(self) -> Self:
+        self._set_level(logging.getLogger(), self._level)
+        self._set_level(logging.getLogger(OUTPUT), "INFO")  # what tasks say is not for the worker to leave out
+        logging.getLogger().addHandler(self._handler)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger().removeHandler(self._handler)
+        for logger, level in self._levels.items():
+            logger.setLevel(level)
+        self._is_closing.set()
+        self._handler.wake()
+        self._thread.join(self.CLOSE_SECONDS)
+
+    @property
+    def waiting(self) -> int:
+        return self._handler.queue.qsize()
+
+    def _set_level(self, logger: logging.Logger, level: str) -> None:
+        self._levels[logger] = logger.level
+        logger.setLevel(level)
+
+    def _write_all(self) -> None:
+        while (lines := self._next_lines()) is not None:
+            try:
+                _write(self._descriptor, lines.encode(errors="backslashreplace"))
+            except OSError:
+                return  # nobody reads any more
+
+    def _next_lines(self) -> str | None:
+        """All that waits, as one text; None: all has been written, and no more will come."""
+        records = self._handler.take(wait=not self._is_closing.is_set())
+        if not records and self._is_closing.is_set():
+            return None
+        if dropped := self._handler.take_dropped():
+            records.append(_told("log.dropped lines=%d: they came faster than they could be written", dropped))
+        return "".join(self._formatter.format(record) + "\n" for record in records)
+
+
+class _Backlog(QueueHandler):
+    """The near end: records as they are, for they are formatted where they are written."""
+
+    queue: "Queue[logging.LogRecord | None]"
+
+    def __init__(self, most_waiting: int) -> None:
+        super().__init__(Queue(most_waiting))
+        self._dropped = 0
+        self._counting = Lock()
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        return record
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        try:
+            self.queue.put_nowait(record)
+        except Full:
+            with self._counting:
+                self._dropped += 1
+
+    def wake(self) -> None:
+        try:
+            self.queue.put_nowait(None)
+        except Full:
+            return  # then the other end is not asleep
+
+    def take(self, *, wait: bool) -> list[logging.LogRecord]:
+        """What waits, the first of it waited for."""
+        found = [self.queue.get()] if wait else []
+        try:
+            while len(found) < 1000:
+                found.append(self.queue.get_nowait())
+        except Empty:
+            pass
+        return [record for record in found if record is not None]
+
+    def take_dropped(self) -> int:
+        with self._counting:
+            dropped, self._dropped = self._dropped, 0
+        return dropped
+
+
+class TextFormatter(logging.Formatter):
+    """`2026-01-31T09:00:00.000Z INFO worker.started name=…`; one line a record, unless it has a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = f"{_moment(record)} {record.levelname} {_head(record)}{plain(record.getMessage())}"
+        trace = _trace(self, record)
+        return "\n".join([line, *(f"  {plain(part)}" for part in trace.splitlines())])
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line. `event` is the first word of the message, `taskId` the task that it is about, if any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        is_output = record.name == OUTPUT
+        fields = {
+            "at": _moment(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": "task.output" if is_output else message.split(" ", 1)[0].rstrip(":"),
+            "message": message,
+        }
+        if task_id := getattr(record, "task_id", ""):
+            fields["taskId"] = task_id
+        if trace := _trace(self, record):
+            fields["stack"] = trace
+        return json.dumps(fields)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """Past Python's own streams, whose locks a writer that is stuck would keep until after the end of the process."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:  # a terminal that somebody else has made so
+            select.select([], [descriptor], [])
+
+
+def plain(text: str) -> str:
+    """Control characters spelled out, except for the tab: no line that a task prints can pass for another's."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def _moment(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _head(record: logging.LogRecord) -> str:
+    return f"task.output id={getattr(record, 'task_id', '') or '-'} " if record.name == OUTPUT else ""
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    return formatter.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
+
+
+def _told(message: str, *values: object) -> logging.LogRecord:
+    return logging.LogRecord("stem.log", logging.WARNING, __file__, 0, message, values, None)
