@@ -39,7 +39,7 @@ class RedisServer:
         ]  # fmt: skip
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        until(lambda: accepts(self.port), seconds=10)
+        until(lambda: answers(self.port), seconds=10)
 
     def kill(self, with_signal: int = signal.SIGKILL) -> None:
         if self.process is not None:
@@ -116,7 +116,11 @@ def free_port() -> int:
         return port
 
 
-def accepts(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.2)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def answers(port: int) -> bool:
+    """Also that a Redis has loaded its data: before that it accepts, and refuses every command."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=0.5) as probe:
+            probe.sendall(b"PING\r\n")
+            return probe.recv(64).startswith((b"+PONG", b"-NOAUTH"))
+    except OSError:
+        return False

@@ -51,6 +51,7 @@ class Stem:
         hard_limit: Duration | None = None,
         middleware: Iterable[Middleware] = (),
         signing_keys: str | None = None,
+        fair_share: bool | None = None,
         max_args_bytes: int | None = None,
         clock: Clock = system_clock,
     ) -> None:
@@ -60,6 +61,7 @@ class Stem:
             results_url=results_url,
             namespace=namespace,
             signing_keys=signing_keys,
+            fair_share=fair_share,
             max_args_bytes=max_args_bytes,
         )
         self.defaults = defaults(

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from stem.client.context import lineage, running
+from stem.client.context import TENANT_HEADER, lineage, running
 from stem.client.link import Link
 from stem.client.options import Plan
 from stem.client.signature import Signature
@@ -16,11 +16,12 @@ from stem.core.envelope import VERSION, Envelope, Push, Unique, encode_args
 from stem.core.errors import InvalidArguments
 from stem.core.ids import canonical, content_key, uuid7
 from stem.core.record import moment
+from stem.core.routing import queue_of
 
 NO_ARGS = msgspec.Raw(b"{}")
 
 
-def draft(name: str, plan: Plan) -> Envelope:
+def draft(name: str, plan: Plan, *, is_fair: bool = False) -> Envelope:
     """The envelope that all calls of a plan have in common; each replaces what is its own."""
     return Envelope(
         id=plan.id or "",
@@ -33,7 +34,7 @@ def draft(name: str, plan: Plan) -> Envelope:
         attempt=0,
         max_retries=plan.max_retries,
         visibility_timeout=plan.visibility_timeout,
-        queue=plan.queue,
+        queue=queue_of(plan.queue, plan.headers.get(TENANT_HEADER), is_fair=is_fair),
         meta=plan.meta,
         version=VERSION,
         expires_at=plan.expires_at,

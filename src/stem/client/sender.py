@@ -159,7 +159,7 @@ class Sender(Generic[P, R]):
 
     def _push(self, arguments: Mapping[str, Any]) -> Push:
         if self._draft is None:
-            self._draft = draft(self.definition.name, self._plan)
+            self._draft = draft(self.definition.name, self._plan, is_fair=self._link.settings.fair_share)
         return compose(self._link, self._draft, self._plan, arguments, self.definition.signature)
 
     def _push_item(self, item: Item[P, R] | Mapping[str, Any]) -> Push:
@@ -177,7 +177,13 @@ class Sender(Generic[P, R]):
                 "task.options(connection=…).enqueue_many(…)."
             )
         plan = self._planned(item.options, self._base(item)) if self._options else item.plan
-        return compose(self._link, draft(item.task, plan), plan, item.arguments, self.definition.signature)
+        return compose(
+            self._link,
+            draft(item.task, plan, is_fair=self._link.settings.fair_share),
+            plan,
+            item.arguments,
+            self.definition.signature,
+        )
 
     def _handle(self, receipt: Receipt) -> TaskHandle[R]:
         return TaskHandle(self._link, receipt.id, self._result, created=receipt.created)

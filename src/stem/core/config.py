@@ -48,6 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_args_bytes: int = 1024 * 1024
     retention: Retention = Retention()
     tls: Tls = Tls()
+    fair_share: bool = False  # tenants wait apart, and are served in turn
     signing_keys: str = ""  # as keys.Keyring.parse reads it
 
     def __repr__(self) -> str:
@@ -80,6 +81,7 @@ def from_environment(env: Mapping[str, str]) -> Settings:
             key_file=_path(env, "STEM_TLS_CLIENT_KEY"),
             verify=_switch(env, "STEM_TLS_VERIFY", default=True),
         ),
+        fair_share=_switch(env, "STEM_FAIR_SHARE", default=False),
         signing_keys=env.get("STEM_SIGNING_KEYS") or "",
     )
 
@@ -93,6 +95,8 @@ def check_settings(settings: Settings) -> Settings:
     for name, text in texts.items():
         if not isinstance(text, str):
             raise ConfigError(f"{name} is a {type(text).__name__}; give a string.")
+    if not isinstance(settings.fair_share, bool):
+        raise ConfigError(f"fair_share is {settings.fair_share!r}; use True or False.")
     _check_number("timeout_seconds", settings.timeout_seconds, MAX_TIMEOUT_SECONDS)
     _check_number("max_args_bytes", settings.max_args_bytes, MAX_ARGS_BYTES, whole=True)
     _check_number("results_seconds", settings.retention.results_seconds, MAX_RETENTION_SECONDS)

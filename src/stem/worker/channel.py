@@ -26,6 +26,9 @@ class Line:
         with self._lock:
             self._stream.sendall(data)
 
+    def close(self) -> None:
+        self._stream.close()
+
     def ask(self, word: wire.Word) -> bytes:
         with self._lock:
             self._stream.sendall(wire.frame(word))

@@ -10,6 +10,7 @@ from stem.core.delivery import Delivery
 from stem.core.errors import StemError
 from stem.worker.backoff import Backoff
 from stem.worker.pool import Pool
+from stem.worker.turns import AsOne, InTurn
 
 log = logging.getLogger("stem.worker")
 
@@ -31,7 +32,7 @@ class Fetcher:
         self,
         store: Store,
         pool: Pool,
-        queues: list[str],
+        turns: AsOne | InTurn,
         offer: Callable[[list[Delivery]], None],
         *,
         prefetch: int,
@@ -42,7 +43,7 @@ class Fetcher:
         self._owns_store = owns_store
         self._round_seconds = ROUND_SECONDS if owns_store else SHARED_ROUND_SECONDS
         self._pool = pool
-        self._queues = queues
+        self._turns = turns
         self._offer = offer
         self._prefetch = prefetch
         self._lease_seconds = lease_seconds
@@ -87,16 +88,14 @@ class Fetcher:
                 self._backoff.succeeded()
                 self.polled_at = time.monotonic()
                 if not found:
-                    self._store.broker.wait(self._queues, timeout_seconds=self._round_seconds)
+                    self._turns.wait(self._round_seconds)
             except StemError as error:
                 if not self._stopped.is_set():
                     self._lost(error)
 
     def _claim(self, room: int) -> bool:
         self._pace()
-        deliveries = self._store.broker.claim(
-            self._queues, limit=min(room, MOST_AT_ONCE), lease_seconds=self._lease_seconds
-        )
+        deliveries = self._turns.claim(min(room, MOST_AT_ONCE), self._lease_seconds)
         if deliveries:
             self._claimed_at = time.monotonic()
             self._offer(deliveries)

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread, get_ident
 from typing import NoReturn
@@ -58,8 +59,11 @@ class Lane:
             slot = self._free.get()
             packet = self._inbox.recv(wire.PACKET_BYTES)
             if not packet:
-                return
+                break
             Thread(target=self._run, args=(wire.read_run(packet), slot), name=f"lane-{slot}", daemon=True).start()
+
+        self._inbox.close()
+        self._line.close()
 
     def interrupt(self) -> None:
         """Raise in each thread what the supervisor has in store for its run."""
@@ -97,7 +101,8 @@ class Lane:
         if self._output is not None:
             self._output.flush()
         self._cell.end(slot)
-        self._line.tell(wire.ended(run.number, verdict.settlement, verdict.run_seconds))
+        with suppress(OSError):  # whoever would have heard it has left
+            self._line.tell(wire.ended(run.number, verdict.settlement, verdict.run_seconds))
         self._free.put(slot)
 
 

@@ -28,7 +28,6 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     reclaim_seconds: float = 2.5
     stall_seconds: float = 30.0
     limiter_fails_open: bool = False
-    is_fair: bool = False
 
 
 def check(settings: WorkerSettings) -> WorkerSettings:

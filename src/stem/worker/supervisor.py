@@ -37,6 +37,7 @@ from stem.worker.pool import Pool
 from stem.worker.scribe import Scribe
 from stem.worker.settings import WorkerSettings, check
 from stem.worker.settler import Settler
+from stem.worker.turns import AsOne, InTurn
 
 log = logging.getLogger("stem.worker")
 
@@ -343,7 +344,7 @@ class _Parts:
         return Fetcher(
             store,
             self.pool,
-            self.queues,
+            (InTurn if self._store_settings.fair_share else AsOne)(store.broker, self.queues),
             self._offer,
             prefetch=settings.prefetch,
             lease_seconds=settings.lease_seconds,

@@ -1,0 +1,64 @@
+"""Which queues are claimed from, and in what order: all as one, or, with fair share, tenant by tenant in turn."""
+
+import time
+from collections import deque
+
+from stem.contracts.broker import Broker
+from stem.core.delivery import Delivery
+from stem.core.routing import is_of
+
+# A tenant who was not there before is found within this time.
+LOOK_SECONDS = 0.25
+
+
+class AsOne:
+    """Highest priority first over all queues; within it the oldest."""
+
+    def __init__(self, broker: Broker, queues: list[str]) -> None:
+        self._broker = broker
+        self._queues = queues
+
+    def claim(self, limit: int, lease_seconds: float) -> list[Delivery]:
+        return self._broker.claim(self._queues, limit=limit, lease_seconds=lease_seconds)
+
+    def wait(self, timeout_seconds: float) -> None:
+        self._broker.wait(self._queues, timeout_seconds=timeout_seconds)
+
+
+class InTurn:
+    """Each tenant's queue gets an equal share of a claim, and what one leaves the others get; priority counts within a
+    tenant. Whoever was served last comes last."""
+
+    def __init__(self, broker: Broker, queues: list[str]) -> None:
+        self._broker = broker
+        self._queues = queues
+        self._turns: deque[str] = deque(queues)
+        self._looked_at = 0.0
+
+    def claim(self, limit: int, lease_seconds: float) -> list[Delivery]:
+        self._look()
+        found: list[Delivery] = []
+        waiting = list(self._turns)
+        for place, queue in enumerate(waiting):
+            share = -(-(limit - len(found)) // (len(waiting) - place))
+            if share <= 0:
+                break
+            got = self._broker.claim([queue], limit=share, lease_seconds=lease_seconds)
+            found += got
+            if got:
+                self._turns.remove(queue)
+                self._turns.append(queue)
+        return found
+
+    def wait(self, timeout_seconds: float) -> None:
+        self._broker.wait(list(self._turns), timeout_seconds=min(timeout_seconds, LOOK_SECONDS))
+
+    def _look(self) -> None:
+        """Follow the tenants who come and go."""
+        if time.monotonic() - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        depths = self._broker.depth()
+        present = {name for name in depths if any(is_of(queue, name) for queue in self._queues)} | {*self._queues}
+        kept = [name for name in self._turns if name in present]
+        self._turns = deque([*sorted(present.difference(kept)), *kept])
