@@ -9,7 +9,7 @@ from stem.contracts.broker import Broker
 from stem.core.delivery import Ending
 from stem.core.errors import StemError, StoreRefused
 from stem.core.event import event_kinds
-from stem.core.outcome import Dead
+from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
 from stem.core.record import TaskError
 from stem.worker.backoff import Backoff
 from stem.worker.held import Held
@@ -100,9 +100,33 @@ class Settler:
                 log.warning("task.lease-lost id=%s: its ending was refused; another worker has it", held.lease.id)
             else:
                 self.counters[event_kinds(ending.settlement)[0]] += 1
+                if not isinstance(ending.settlement, Done):
+                    _tell(held, ending.settlement)
 
     def _pause(self, error: StemError) -> None:
         if not self._backoff.is_failing:
             log.warning("store.lost while settling: %s", error)
         with self._changed:
             self._changed.wait(self._backoff.failed())
+
+
+def _tell(held: Held, settlement: Settlement) -> None:
+    """One line for whoever watches the log; what goes well is in the counters."""
+    delivery = held.delivery
+    who = (delivery.lease.id, delivery.name, delivery.attempt)
+    match settlement:
+        case Dead(reason, error):
+            log.warning("task.dead id=%s name=%s attempt=%d reason=%s error=%s", *who, reason, _brief(error))
+        case Retry(seconds, error):
+            log.info("task.retried id=%s name=%s attempt=%d delay=%.3g error=%s", *who, seconds, _brief(error))
+        case Requeue(seconds, reason, throttled):
+            level = logging.DEBUG if throttled else logging.INFO
+            log.log(level, "task.requeued id=%s name=%s attempt=%d delay=%.3g reason=%s", *who, seconds, reason)
+        case Cancelled(reason):
+            log.info("task.cancelled id=%s name=%s attempt=%d reason=%s", *who, reason)
+        case Done():
+            pass
+
+
+def _brief(error: TaskError) -> str:
+    return f"{error.type}: {error.message}".replace("\n", " ")[:200]
