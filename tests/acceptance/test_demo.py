@@ -1,0 +1,31 @@
+"""The demo holds all that it promises, soon, and leaves no process."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
+
+
+def test_the_demo_holds_what_it_promises_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "STEM_DEMO_RUN": tmp_path.name}
+    done = subprocess.run(
+        [sys.executable, str(DEMO)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    held, of = re.findall(r"(\d+) of (\d+) expectations held", done.stdout)[0]
+    assert held == of and int(of) > 30
+    assert list(tmp_path.iterdir()) == []
+    left = [each for each in psutil.process_iter() if environment_of(each).get("STEM_DEMO_RUN") == tmp_path.name]
+    assert left == []
+
+
+def environment_of(process: psutil.Process) -> dict[str, str]:
+    try:
+        return process.environ()
+    except psutil.Error:
+        return {}
