@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -145,7 +147,7 @@ class Desk:
     """The client's side of a test: sends tasks by name, and asks what became of them."""
 
     def __init__(self, url: str, namespace: str) -> None:
-        self.app = Stem(url, namespace=namespace)
+        self.app = Stem(url, namespace=namespace, max_retries=1)
 
     def send(self, name: str, /, options: Mapping[str, Any] | None = None, **args: Any) -> str:
         """The id."""
@@ -161,6 +163,13 @@ class Desk:
 
     def call(self, name: str, /, **args: Any) -> Any:
         return self.value(self.send(name, **args))
+
+    def meet(self, place: Path, count: int, *, seconds: float = 2.0) -> None:
+        """A task in each of the `count` isolates, all at the same time, answers within the time."""
+        room = Path(tempfile.mkdtemp(dir=place))
+        end = time.monotonic() + seconds
+        ids = [self.send("meet", directory=str(room), count=count) for _ in range(count)]
+        assert len({self.value(each, seconds=end - time.monotonic()) for each in ids}) == count
 
     def record(self, task_id: str) -> TaskRecord:
         return self.app.handle(task_id).status()

@@ -4,7 +4,9 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from collections.abc import Generator
+from contextlib import suppress
 from types import FrameType, coroutine
 from typing import Any, NoReturn
 
@@ -84,6 +86,7 @@ class Isolate:
         channel = RunChannel(self._cell, self._line, 0, run.number)
         self._cell.begin(0, run.number)
         delivery = self.delivery(run)
+        sys.stdout = sys.stderr = self._output  # whatever the last task has put there
         self._output.task = run.id
 
         def begin(call: Admitted) -> None:
@@ -96,9 +99,10 @@ class Isolate:
             # It arrived between the lines, where no handler could take it.
             verdict = interrupted(error, delivery)
         self._current = None
-        self._output.flush()
-        self._cell.end(0)
+        with suppress(OSError):  # a task may have closed what leads there, and its ending is still to be told
+            self._output.flush()
         self.end(run.number, verdict)
+        self._cell.end(0)  # told first: who falls silent here has run, and who came back from a fork is gone by now
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
         """Runs in the main thread, between two lines; raises only where those lines are the handler's own."""
@@ -186,11 +190,12 @@ class Shared:
             verdict = await _steered(work, run.number, self._reasons)
         except (SoftTimeLimitExceeded, TaskRevoked) as error:
             verdict = interrupted(error, delivery)
-        isolate._output.flush()
+        with suppress(OSError):
+            isolate._output.flush()
+        isolate.end(run.number, verdict)
         isolate._cell.end(channel.slot)
         del self._running[run.number]
         self._free.append(channel.slot)
-        isolate.end(run.number, verdict)
         if self._next is None and not self._is_closed:
             asyncio.get_running_loop().add_reader(isolate._inbox, self._receive)
             self._receive()

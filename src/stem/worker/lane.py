@@ -100,9 +100,9 @@ class Lane:
         end()
         if self._output is not None:
             self._output.flush()
-        self._cell.end(slot)
         with suppress(OSError):  # whoever would have heard it has left
             self._line.tell(wire.ended(run.number, verdict.settlement, verdict.run_seconds))
+        self._cell.end(slot)
         self._free.put(slot)
 
 

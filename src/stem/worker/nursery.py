@@ -16,6 +16,7 @@ from stem.worker import wire
 from stem.worker.cell import Cell
 from stem.worker.isolate import INTERRUPT
 from stem.worker.manifest import Manifest, decode
+from stem.worker.output import Lines
 from stem.worker.server import Born, Bury, Exited, Load, Loaded, Refused, Reply, Request, Start
 
 _tokens = count(1)
@@ -35,6 +36,7 @@ class Child:
     is_lane: bool
     pid: int = 0  # until it is born
     frames: wire.Frames = field(default_factory=wire.Frames)
+    lines: Lines = field(default_factory=Lines)
 
     def send(self, packet: bytes) -> bool:
         """False: its inbox is full."""

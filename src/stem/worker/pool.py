@@ -31,7 +31,6 @@ from stem.worker.deaths import estate
 from stem.worker.guard import LOOK_SECONDS, Begun, InTheWay, Limits, Overdue, SoftlyOverdue, Told, look
 from stem.worker.held import Held
 from stem.worker.nursery import Child, Nursery, make_child
-from stem.worker.output import Lines
 from stem.worker.room import Pace, Room, choose
 from stem.worker.server import Born, Exited, Loaded, Refused
 
@@ -162,6 +161,11 @@ class Pool:
         return self._thread.is_alive()
 
     @property
+    def finished(self) -> int:
+        """How many have ended here so far."""
+        return self._finished
+
+    @property
     def load(self) -> int:
         """How many wait or run here."""
         return self._offered - self._finished
@@ -241,9 +245,7 @@ class Pool:
         if lane is None:
             self._bear(is_lane=True)
             return
-        while self._inline and lane.is_ready and len(lane.assigned) < lane.slots:
-            if not self._assign(lane, self._inline[0]):
-                break
+        while self._inline and choose([lane], self._inline[0], self._pace) and self._assign(lane, self._inline[0]):
             self._inline.popleft()
 
     def _assign(self, room: Room, held: Held) -> bool:
@@ -274,12 +276,18 @@ class Pool:
         except ConnectionError:
             count = 0
         if count:
-            for word in room.child.frames.words(bytes(self._buffer[:count])):
-                self._heed(room, word)
+            try:
+                for word in room.child.frames.words(bytes(self._buffer[:count])):
+                    self._heed(room, word)
+            except (ValueError, msgspec.MsgspecError):
+                self._silence(room)  # a task has written into its line
         else:
-            # It cannot tell us anything any more, whether it has died or a task has closed its line.
-            self._selector.unregister(room.child.line)
-            room.child.kill()
+            self._silence(room)
+
+    def _silence(self, room: Room) -> None:
+        """It cannot tell us anything any more, whether it has died or a task has spoilt its line."""
+        self._selector.unregister(room.child.line)
+        room.child.kill()
 
     def _heed(self, room: Room, word: wire.Word) -> None:
         match word:
@@ -298,12 +306,13 @@ class Pool:
                 self._listener.asked(room.child, word, b"")
 
     def _ended(self, room: Room, word: wire.Ended) -> None:
+        settlement = wire.settlement_of(word)
         held = room.assigned.pop(word.number, None)
         if held is None or held.is_lost:
             return
         if word.run_seconds is not None:
             self._pace.learn(held.delivery.name, word.run_seconds)
-        self._finish(held, Ending(held.lease, wire.settlement_of(word), word.run_seconds))
+        self._finish(held, Ending(held.lease, settlement, word.run_seconds))
 
     def _end(self, held: Held, outcome: Outcome, run_seconds: float | None) -> None:
         """An ending that the isolate could not tell."""
@@ -320,14 +329,14 @@ class Pool:
         for held in helds:
             self._end(held, Interrupted(reason), None)
 
-    def _hear_output(self, room: Room, lines: Lines) -> None:
+    def _hear_output(self, room: Room) -> None:
         if room.child.token not in self._rooms:
             return
         try:
             data = os.read(room.child.output, READ_BYTES)
         except BlockingIOError:
             return
-        self._tell_output(room, lines.feed(data) if data else lines.end())
+        self._tell_output(room, room.child.lines.feed(data) if data else room.child.lines.end())
         if not data:
             self._selector.unregister(room.child.output)
 
@@ -444,7 +453,7 @@ class Pool:
             child = self._nursery.start(slots, is_lane=is_lane)
         room = self._rooms[child.token] = Room(child, slots)
         self._selector.register(child.line, selectors.EVENT_READ, partial(self._hear, room))
-        self._selector.register(child.output, selectors.EVENT_READ, partial(self._hear_output, room, Lines()))
+        self._selector.register(child.output, selectors.EVENT_READ, partial(self._hear_output, room))
 
     def _watch_nursery(self) -> None:
         if self._nursery is not None:
@@ -481,6 +490,7 @@ class Pool:
     def _bury(self, room: Room, exit_code: int) -> None:
         """What it said last still counts; only then is it asked what it leaves behind."""
         child = room.child
+        child.kill()  # whatever it has left in its group
         self._hear_the_last(room)
         killed = oom_kills()
         is_oom = exit_code == -9 and not room.is_retired and killed > self._oom_kills
@@ -493,7 +503,6 @@ class Pool:
         self._put_back([held for held in left.unstarted if not held.is_lost])
         if self._is_draining:
             self._drain("the worker is shutting down")
-        child.kill()  # whatever it has left in its group
         self._forget(room)
 
     def _hear_the_last(self, room: Room) -> None:
@@ -501,11 +510,10 @@ class Pool:
             while data := room.child.line.recv(READ_BYTES):
                 for word in room.child.frames.words(data):
                     self._heed(room, word)
-        lines = Lines()
         with suppress(OSError):
-            while data := os.read(room.child.output, READ_BYTES):
-                self._tell_output(room, lines.feed(data))
-        self._tell_output(room, lines.end())
+            # Once: that is more than a pipe holds, and a child that got away may go on writing for ever.
+            self._tell_output(room, room.child.lines.feed(os.read(room.child.output, READ_BYTES)))
+        self._tell_output(room, room.child.lines.end())
 
     def _forget(self, room: Room) -> None:
         for end in (room.child.line, room.child.output):
