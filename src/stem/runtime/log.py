@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import select
+import threading
 from datetime import UTC, datetime
 from logging.handlers import QueueHandler
 from queue import Empty, Full, Queue
@@ -37,15 +38,18 @@ class LogWriter:
         self._thread = Thread(target=self._write_all, name="log-writer", daemon=True)
         self._is_closing = Event()
         self._levels: dict[logging.Logger, int] = {}
+        self._previous_hook = threading.excepthook
 
     def __enter__(self) -> Self:
         self._set_level(logging.getLogger(), self._level)
         self._set_level(logging.getLogger(OUTPUT), "INFO")  # what tasks say is not for the worker to leave out
         logging.getLogger().addHandler(self._handler)
+        self._previous_hook, threading.excepthook = threading.excepthook, _tell_fallen
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        threading.excepthook = self._previous_hook
         logging.getLogger().removeHandler(self._handler)
         for logger, level in self._levels.items():
             logger.setLevel(level)
@@ -176,6 +180,14 @@ def _head(record: logging.LogRecord) -> str:
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     return formatter.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
+
+
+def _tell_fallen(fallen: threading.ExceptHookArgs) -> None:
+    """A thread that ends by an exception is told like everything else."""
+    name = fallen.thread.name if fallen.thread is not None else "?"
+    error = fallen.exc_value
+    exc_info = (fallen.exc_type, error, fallen.exc_traceback) if error is not None else None
+    logging.getLogger("stem.log").critical("thread.fell name=%s", name, exc_info=exc_info)
 
 
 def _told(message: str, *values: object) -> logging.LogRecord:

@@ -5,6 +5,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -47,6 +48,17 @@ def test_the_loggers_are_afterwards_as_they_were(pipe: tuple[int, int]) -> None:
     with LogWriter("error", "text", descriptor=pipe[1]):
         assert logging.getLogger().level == logging.ERROR
     assert (logging.getLogger().level, output.level, list(logging.getLogger().handlers)) == before
+
+
+def test_a_thread_that_falls_is_told_like_everything_else(pipe: tuple[int, int]) -> None:
+    with LogWriter("info", "json", descriptor=pipe[1]):
+        thread = Thread(target=lambda: 1 / 0, name="keeper")
+        thread.start()
+        thread.join()
+    (line,) = read(pipe[0])
+    told = json.loads(line)
+    assert (told["event"], told["message"], told["level"]) == ("thread.fell", "thread.fell name=keeper", "critical")
+    assert "ZeroDivisionError" in told["stack"]
 
 
 def test_what_tasks_print_is_told_however_little_the_worker_is_to_say(pipe: tuple[int, int]) -> None:
