@@ -24,8 +24,9 @@ MOST_AT_ONCE = 1000
 class Fetcher:
     """It has a store of its own, where that can be: closing it ends the waiting, and a new one is a new connection.
 
-    How many it holds ahead follows the pace: doubled when a batch was gone within a tenth of a second, halved when it
-    lasted longer than one, up to `prefetch`. So quick tasks come in large batches, and slow ones are not hoarded.
+    How many it holds ahead follows the pace: doubled when as many as it may hold have ended within a tenth of a second,
+    halved when that took longer than one, up to `prefetch`. So quick tasks come in large batches, and slow ones are not
+    hoarded.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Fetcher:
         self._prefetch = prefetch
         self._lease_seconds = lease_seconds
         self._ahead = min(prefetch, pool.concurrency)
-        self._claimed_at = 0.0
+        self._pace_from: tuple[float, int] | None = None  # a moment, and how many had ended by then
         self._backoff = Backoff()
         self._reduced_by: set[int] = set()  # what ran when the store was lost
         self._room = Event()
@@ -70,7 +71,7 @@ class Fetcher:
     def hold_nothing(self) -> None:
         """Tasks take long: claim for free isolates only, until they are quick again."""
         self._ahead = 0
-        self._claimed_at = 0.0
+        self._pace_from = None
 
     def has_room(self) -> None:
         """Called often; wakes the fetcher only when half of what it may hold is gone."""
@@ -97,19 +98,24 @@ class Fetcher:
         self._pace()
         deliveries = self._turns.claim(min(room, MOST_AT_ONCE), self._lease_seconds)
         if deliveries:
-            self._claimed_at = time.monotonic()
             self._offer(deliveries)
+        else:
+            self._pace_from = None  # there is nothing to do, which says nothing of how long tasks take
         return bool(deliveries)
 
     def _pace(self) -> None:
-        if not self._claimed_at:
-            return
-        lasted = time.monotonic() - self._claimed_at
-        if lasted < QUICK_SECONDS:
-            self._ahead = min(self._prefetch, max(1, self._ahead) * 2)
-        elif lasted > SLOW_SECONDS:
+        """Not by the time between two claims: tasks that began together end together, however long they took."""
+        now, ended = time.monotonic(), self._pool.finished
+        began_at, before = self._pace_from or (now, ended)
+        is_through = ended - before >= self._pool.concurrency + self._ahead
+        if is_through and now - began_at < QUICK_SECONDS:
+            self._ahead = min(self._prefetch, max(1, self._ahead * 2))
+        elif not is_through and now - began_at > SLOW_SECONDS:
             self._ahead //= 2
-        self._claimed_at = 0.0
+        elif not is_through:
+            self._pace_from = began_at, before
+            return
+        self._pace_from = now, ended
 
     def _wanted(self) -> int:
         return self._pool.concurrency + self._allowance() - self._pool.load

@@ -26,23 +26,17 @@ from stem.core.retry import Exponential
 from stem.core.settle import Policy, settle
 from stem.runtime.process import oom_kills
 from stem.worker import wire
+from stem.worker.brood import Brood, Parent
 from stem.worker.cell import REVOKED, SOFT_LIMIT
 from stem.worker.deaths import estate
 from stem.worker.guard import LOOK_SECONDS, Begun, InTheWay, Limits, Overdue, SoftlyOverdue, Told, look
 from stem.worker.held import Held
-from stem.worker.nursery import Child, Nursery, make_child
+from stem.worker.nursery import Child, Nursery
 from stem.worker.room import Pace, Room, choose
-from stem.worker.server import Born, Exited, Loaded, Refused
 
 log = logging.getLogger("stem.worker")
-output_log = logging.getLogger("stem.task")
 
-STILLBIRTHS = 5  # in a row, before the worker gives up
-READ_BYTES = 1 << 18
 HOARD_SECONDS = 1.0  # how long a task may wait here for isolates that end nothing
-
-# Opens a lane in this process, of the given descriptors and slots; returns how to interrupt what runs there.
-OpenLane = Callable[[list[int], int], Callable[[], None]]
 
 
 class Listener(Protocol):
@@ -62,33 +56,23 @@ class Listener(Protocol):
 
     def is_stuck(self) -> None: ...
 
+    def recycled(self, pid: int, reason: str) -> None: ...
+
     def failed(self, sentence: str) -> None: ...
 
 
 class Pool:
     def __init__(
         self,
-        make_nursery: Callable[[], Nursery],
+        make_brood: Callable[[Parent, selectors.BaseSelector], Brood],
         listener: Listener,
-        *,
-        concurrency: int,
-        async_concurrency: int,
-        lane_concurrency: int,
         limits: Limits,
-        open_lane: OpenLane | None = None,
     ) -> None:
-        """With `open_lane` all tasks run in this process, and there are no isolates."""
-        self._make_nursery = make_nursery
         self._listener = listener
-        self.concurrency = concurrency
-        self._async_concurrency = async_concurrency
-        self._lane_concurrency = lane_concurrency
         self._limits = limits
-        self._open_own_lane = open_lane
-        self._interrupt_own_lane: Callable[[], None] | None = None
+        self._selector = selectors.DefaultSelector()
+        self.brood = make_brood(self, self._selector)
         self._nursery: Nursery | None = None
-        self._rooms: dict[int, Room] = {}  # by token
-        self._by_pid: dict[int, Room] = {}
         self._backlog: deque[Held] = deque()
         self._inline: deque[Held] = deque()  # those that ask for the lane
         self.held: dict[int, Held] = {}  # all, from the offer until they are settled
@@ -98,12 +82,9 @@ class Pool:
         self._pace = Pace()
         self._endings: list[tuple[Held, Ending]] = []
         self._posts: deque[Callable[[], object]] = deque()
-        self._selector = selectors.DefaultSelector()
-        self._buffer = memoryview(bytearray(READ_BYTES))
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
         self._look_at = 0.0
-        self._stillbirths = 0
         self._oom_kills = oom_kills()
         self._is_draining = False
         self._is_stopped = False
@@ -157,6 +138,10 @@ class Pool:
             self._woken.send(b"!", socket.MSG_DONTWAIT)
 
     @property
+    def concurrency(self) -> int:
+        return self.brood.concurrency
+
+    @property
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
@@ -176,20 +161,20 @@ class Pool:
         now = time.monotonic()
         return [
             (held, now - room.child.cell.times(slot)[0])
-            for room in list(self._rooms.values())
+            for room in list(self.brood.rooms.values())
             for slot, held in list(room.running())
         ]
 
     @property
     def pids(self) -> list[int]:
-        return list(self._by_pid)
+        return list(self.brood.by_pid)
 
     # The thread
 
     def _run(self) -> None:
         self._selector.register(self._wake, selectors.EVENT_READ, self._clear)
         try:
-            self._open()
+            self.brood.open(self._nursery)
             while not self._is_stopped:
                 self._go_round()
         finally:
@@ -227,13 +212,13 @@ class Pool:
             self._line_of(held).append(held)
 
     def _line_of(self, held: Held) -> deque[Held]:
-        return self._inline if held.is_inline or self._open_own_lane is not None else self._backlog
+        return self._inline if held.is_inline or self.brood.has_own_lane else self._backlog
 
     def _dispatch(self) -> None:
         if self._inline:
             self._dispatch_inline()
         backlog, pace = self._backlog, self._pace
-        rooms = [room for room in self._rooms.values() if not room.child.is_lane] if backlog else []
+        rooms = self.brood.isolates() if backlog else []
         while backlog:
             room = choose(rooms, backlog[0], pace)
             if room is None or not self._assign(room, backlog[0]):
@@ -241,11 +226,10 @@ class Pool:
             backlog.popleft()
 
     def _dispatch_inline(self) -> None:
-        lane = next((room for room in self._rooms.values() if room.child.is_lane and not room.is_retired), None)
-        if lane is None:
-            self._bear(is_lane=True)
-            return
-        while self._inline and choose([lane], self._inline[0], self._pace) and self._assign(lane, self._inline[0]):
+        lane = self.brood.lane()
+        while self._inline and lane.is_ready and len(lane.assigned) < lane.slots:
+            if not self._assign(lane, self._inline[0]):
+                break
             self._inline.popleft()
 
     def _assign(self, room: Room, held: Held) -> bool:
@@ -264,38 +248,12 @@ class Pool:
 
     # Hearing
 
-    def _hear(self, room: Room) -> None:
-        if room.child.token not in self._rooms:
-            return  # buried earlier in this round
-        try:
-            count = room.child.line.recv_into(
-                self._buffer
-            )  # one for all: a new one each time costs more than the words
-        except BlockingIOError:
-            return
-        except ConnectionError:
-            count = 0
-        if count:
-            try:
-                for word in room.child.frames.words(bytes(self._buffer[:count])):
-                    self._heed(room, word)
-            except (ValueError, msgspec.MsgspecError):
-                self._silence(room)  # a task has written into its line
-        else:
-            self._silence(room)
-
-    def _silence(self, room: Room) -> None:
-        """It cannot tell us anything any more, whether it has died or a task has spoilt its line."""
-        self._selector.unregister(room.child.line)
-        room.child.kill()
-
-    def _heed(self, room: Room, word: wire.Word) -> None:
+    def heed(self, room: Room, word: wire.Word) -> None:
         match word:
             case wire.Ended():
                 self._ended(room, word)
             case wire.Ready():
-                room.is_ready = True
-                self._stillbirths = 0
+                self.brood.born(room)
             case wire.Extend(number, seconds):
                 if number in room.assigned:
                     self._listener.extended(room.assigned[number], seconds)
@@ -308,6 +266,7 @@ class Pool:
     def _ended(self, room: Room, word: wire.Ended) -> None:
         settlement = wire.settlement_of(word)
         held = room.assigned.pop(word.number, None)
+        self.brood.count_task(room)
         if held is None or held.is_lost:
             return
         if word.run_seconds is not None:
@@ -329,22 +288,6 @@ class Pool:
         for held in helds:
             self._end(held, Interrupted(reason), None)
 
-    def _hear_output(self, room: Room) -> None:
-        if room.child.token not in self._rooms:
-            return
-        try:
-            data = os.read(room.child.output, READ_BYTES)
-        except BlockingIOError:
-            return
-        self._tell_output(room, room.child.lines.feed(data) if data else room.child.lines.end())
-        if not data:
-            self._selector.unregister(room.child.output)
-
-    def _tell_output(self, room: Room, lines: Iterable[tuple[str, str]]) -> None:
-        for task_id, line in lines:
-            running = [held.lease.id for _, held in room.running()] if not task_id else []
-            output_log.info("%s", line, extra={"task_id": running[0] if len(running) == 1 else task_id})
-
     # Limits
 
     def _look_soon(self) -> None:
@@ -356,7 +299,7 @@ class Pool:
             return
         begun: list[Held] = []
         reports: list[Report] = []
-        for room in list(self._rooms.values()):
+        for room in list(self.brood.rooms.values()):
             for finding in look(room, now, self._limits) if room.assigned else ():
                 match finding:
                     case Overdue(slot, held, seconds):
@@ -376,7 +319,7 @@ class Pool:
             self._listener.reported(reports)
         if self._backlog and now - max(self._finished_at, self._backlog[0].claimed_at) > HOARD_SECONDS:
             self._unhoard()
-        is_busy = any(room.assigned for room in self._rooms.values())
+        is_busy = any(room.assigned for room in self.brood.rooms.values())
         self._look_at = now + LOOK_SECONDS if is_busy else 0.0
 
     def _unhoard(self) -> None:
@@ -388,10 +331,7 @@ class Pool:
 
     def _interrupt(self, room: Room, slot: int, held: Held, why: int) -> None:
         room.child.cell.interrupt(slot, held.number, why)
-        if room.child.is_lane and self._interrupt_own_lane is not None:
-            self._interrupt_own_lane()
-        else:
-            room.child.interrupt()
+        self.brood.interrupt(room)
 
     def _terminate(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
         """Kill the isolate if it is still at this run: with its inbox empty it cannot get to another one meanwhile."""
@@ -399,12 +339,11 @@ class Pool:
         if room.slot_of(held) != slot or held.verdict is not None:
             return
         held.verdict = outcome
-        if room.child.is_lane and self._open_own_lane is not None:
+        if room.child.is_lane and self.brood.has_own_lane:
             self._abandon(room, slot, held, outcome)
             return
         log.info("task.killed id=%s isolate=%d outcome=%s", held.lease.id, room.child.pid, type(outcome).__name__)
-        room.is_retired = True
-        room.child.kill()
+        self.brood.kill(room)
 
     def _abandon(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
         """A thread of this very process cannot be killed: it is told to end, and what it brings is ignored."""
@@ -419,7 +358,7 @@ class Pool:
             held.is_lost = True
             self._finished += 1
             self.settled([held])
-            room = next((room for room in self._rooms.values() if held.number in room.assigned), None)
+            room = next((room for room in self.brood.rooms.values() if held.number in room.assigned), None)
             if room is not None:
                 self._stop_lost(room, held)
         self._backlog = deque(held for held in self._backlog if not held.is_lost)
@@ -434,116 +373,31 @@ class Pool:
         else:
             self._terminate(room, slot, held, Interrupted("the lease was lost"))
 
-    # Births and deaths
-
-    def _open(self) -> None:
-        if self._open_own_lane is not None:
-            self._bear(is_lane=True)
-            return
-        self._watch_nursery()
-        for _ in range(self.concurrency):
-            self._bear()
-
-    def _bear(self, *, is_lane: bool = False) -> None:
-        slots = self._lane_concurrency if is_lane else self._async_concurrency
-        if self._open_own_lane is not None:
-            child, descriptors = make_child(slots, is_lane=True)
-            self._interrupt_own_lane = self._open_own_lane(descriptors, slots)
-        elif self._nursery is not None:
-            child = self._nursery.start(slots, is_lane=is_lane)
-        room = self._rooms[child.token] = Room(child, slots)
-        self._selector.register(child.line, selectors.EVENT_READ, partial(self._hear, room))
-        self._selector.register(child.output, selectors.EVENT_READ, partial(self._hear_output, room))
-
-    def _watch_nursery(self) -> None:
-        if self._nursery is not None:
-            self._selector.register(self._nursery.control, selectors.EVENT_READ, self._hear_nursery)
-
-    def _hear_nursery(self) -> None:
-        if self._nursery is None:
-            return
-        try:
-            replies = self._nursery.replies()
-        except (EOFError, OSError):
-            self._replace_nursery()
-            return
-        for reply in replies:
-            match reply:
-                case Born(token, pid):
-                    self._rooms[token].child.pid = pid
-                    self._by_pid[pid] = self._rooms[token]
-                case Exited(pid, exit_code):
-                    self._exited(self._by_pid.pop(pid), exit_code)
-                    self._nursery.bury(pid)
-                case Loaded() | Refused():
-                    pass
-
-    def _exited(self, room: Room, exit_code: int) -> None:
-        self._bury(room, exit_code)
-        if not room.is_ready:
-            self._stillbirths += 1
-        if self._stillbirths >= STILLBIRTHS:
-            self._listener.failed(f"Isolates end (exit code {exit_code}) before they are ready; see what they wrote.")
-        elif not self._is_stopped and not room.child.is_lane:
-            self._bear()
-
-    def _bury(self, room: Room, exit_code: int) -> None:
-        """What it said last still counts; only then is it asked what it leaves behind."""
-        child = room.child
-        child.kill()  # whatever it has left in its group
-        self._hear_the_last(room)
+    def died(self, room: Room, exit_code: int) -> None:
+        """What it said last has counted; now it is asked what it leaves behind."""
         killed = oom_kills()
-        is_oom = exit_code == -9 and not room.is_retired and killed > self._oom_kills
+        is_oom = exit_code == -9 and not room.is_doomed and killed > self._oom_kills
         self._oom_kills = killed
         left = estate(room, exit_code, out_of_memory=is_oom)
         for held, outcome, ran in left.ended:
-            if held.verdict is None and not room.is_retired:
-                log.warning("isolate.died pid=%d code=%d oom=%s task=%s", child.pid, exit_code, is_oom, held.lease.id)
+            if held.verdict is None and not room.is_doomed:
+                pid = room.child.pid
+                log.warning("isolate.died pid=%d code=%d oom=%s task=%s", pid, exit_code, is_oom, held.lease.id)
             self._end(held, outcome, ran)
         self._put_back([held for held in left.unstarted if not held.is_lost])
         if self._is_draining:
             self._drain("the worker is shutting down")
-        self._forget(room)
 
-    def _hear_the_last(self, room: Room) -> None:
-        with suppress(OSError, ValueError, msgspec.DecodeError):  # cut off in the middle of a word
-            while data := room.child.line.recv(READ_BYTES):
-                for word in room.child.frames.words(data):
-                    self._heed(room, word)
-        with suppress(OSError):
-            # Once: that is more than a pipe holds, and a child that got away may go on writing for ever.
-            self._tell_output(room, room.child.lines.feed(os.read(room.child.output, READ_BYTES)))
-        self._tell_output(room, room.child.lines.end())
+    def recycled(self, room: Room, reason: str) -> None:
+        self._put_back(room.take_back())
+        self._listener.recycled(room.child.pid, reason)
 
-    def _forget(self, room: Room) -> None:
-        for end in (room.child.line, room.child.output):
-            with suppress(KeyError):
-                self._selector.unregister(end)
-        room.child.close()
-        del self._rooms[room.child.token]
-
-    def _replace_nursery(self) -> None:
-        """The fork server is gone, and by the kernel's hand its isolates with it."""
-        if self._nursery is None or self._is_stopped:
-            return
-        log.error("fork-server.died; starting another")
-        self._selector.unregister(self._nursery.control)
-        self._nursery.close()
-        self._by_pid.clear()
-        for room in list(self._rooms.values()):
-            room.child.kill()  # the kernel may not have come round to it yet, and what it runs is about to run again
-            self._bury(room, -9)
-        try:
-            self._nursery = self._make_nursery()
-            self._nursery.manifest()
-        except StemError as error:
-            self._listener.failed(str(error))
-            return
-        self._open()
+    def failed(self, sentence: str) -> None:
+        self._listener.failed(sentence)
 
     def _drain(self, reason: str) -> None:
         self._is_draining = True
-        for room in self._rooms.values():
+        for room in self.brood.rooms.values():
             self._put_back(room.take_back())
         helds = [*self._backlog, *self._inline]
         self._backlog.clear()
@@ -552,12 +406,11 @@ class Pool:
 
     def _cut_off(self, reason: str) -> None:
         self._drain(reason)
-        for room in list(self._rooms.values()):
+        for room in list(self.brood.rooms.values()):
             for held in room.assigned.values():
                 held.verdict = held.verdict or Interrupted(reason)
-            if room.assigned and not (room.child.is_lane and self._open_own_lane is not None):
-                room.is_retired = True
-                room.child.kill()
+            if room.assigned and not (room.child.is_lane and self.brood.has_own_lane):
+                self.brood.kill(room)
             else:
                 for slot, held in list(room.running()):
                     self._abandon(room, slot, held, Interrupted(reason))
@@ -566,10 +419,7 @@ class Pool:
         self._is_stopped = True
 
     def _close(self) -> None:
-        for room in list(self._rooms.values()):
-            self._forget(room)
-        if self._nursery is not None:
-            self._nursery.close()
+        self.brood.close()
         self._selector.close()
         self._wake.close()
         self._woken.close()

@@ -1,0 +1,99 @@
+"""Leases of a real worker: kept however long a task runs, lost when it is frozen, and fenced from then on."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stem.core.lifecycle import EventKind, State
+from support.builders import done
+from support.facts import lives
+from support.fleet import Fleet, FleetWorker, a_fleet
+from support.until import until
+
+SHORT = {"lease_seconds": 1.0, "reclaim_seconds": 0.25}
+
+
+@pytest.fixture
+def fleet(durable_url: str, namespace: str, tmp_path: Path) -> Iterator[Fleet]:
+    yield from a_fleet(durable_url, namespace, tmp_path)
+
+
+@pytest.mark.parametrize("task", ["until-there", "nap"])
+def test_a_worker_frozen_for_three_leases_does_not_get_its_ending_through(
+    fleet: Fleet, tmp_path: Path, task: str
+) -> None:
+    """`until-there` ends when thawed, `nap` goes on: the one is refused, the other stopped."""
+    first = fleet.start(**SHORT)
+    go = tmp_path / "go"
+    (id,) = fleet.push(task, "t0", **({"file": str(go)} if task == "until-there" else {"seconds": 3.5}))
+    fleet.ledger.begun(id)
+    second = fleet.start(**SHORT)
+    frozen_at = time.monotonic()
+    first.send_all(signal.SIGSTOP)
+    until(lambda: fleet.ledger.runs()[id] == 2)
+    go.touch()
+    until(lambda: time.monotonic() - frozen_at > 3.0)
+    first.send_all(signal.SIGCONT)
+    assert fleet.ended([id])[id].worker == second.name
+    assert_it_succeeded_once(fleet, id, first, second)
+
+
+def test_a_supervisor_frozen_alone_does_not_get_its_ending_through(fleet: Fleet, tmp_path: Path) -> None:
+    first = fleet.start(**SHORT)
+    go = tmp_path / "go"
+    (id,) = fleet.push("until-there", "t0", file=str(go))
+    fleet.ledger.begun(id)
+    second = fleet.start(**SHORT)
+    frozen_at = time.monotonic()
+    first.send(signal.SIGSTOP)
+    go.touch()  # it ends in the first worker, whose supervisor hears of it too late
+    fleet.ended([id])
+    until(lambda: time.monotonic() - frozen_at > 3.0)
+    first.send(signal.SIGCONT)
+    assert_it_succeeded_once(fleet, id, first, second)
+
+
+def assert_it_succeeded_once(fleet: Fleet, id: str, first: FleetWorker, second: FleetWorker) -> None:
+    (proof,) = fleet.push("note", "proof", options={"queue": "default"})
+    fleet.ended([proof])
+    assert first.stop() == 0
+    assert second.stop() == 0
+    kinds = [event.kind for event in lives(fleet.store)[id]]
+    assert kinds.count(EventKind.SUCCEEDED) == 1
+    assert (fleet.record(id).state, fleet.record(id).worker) == (State.SUCCEEDED, second.name)
+    assert fleet.record(id).attempt == 0
+    assert fleet.ledger.runs()[id] == 2
+
+
+@pytest.mark.parametrize("task", ["nap", "doze"])
+def test_a_lost_lease_stops_the_run(fleet: Fleet, task: str) -> None:
+    worker = fleet.start(**SHORT)
+    (id,) = fleet.push(task, "t0", seconds=60.0)
+    fleet.ledger.begun(id)
+    worker.send(signal.SIGSTOP)
+    until(lambda: id in fleet.store.broker.reclaim().returned)
+    (delivery,) = fleet.store.broker.claim(["default"], limit=1, lease_seconds=60)
+    isolates = worker.isolates
+    worker.send(signal.SIGCONT)
+    if task == "nap":
+        until(lambda: sum(isolate.is_running() for isolate in isolates) == 1, seconds=5)
+    else:
+        until(lambda: fleet.pulses()[worker.name].in_flight == 0, seconds=15)
+    assert fleet.store.broker.settle([done(delivery, "mine")], worker="test") == []
+    assert fleet.record(id).result() == "mine"
+    (next_one,) = fleet.push("note", "next")  # and it goes on
+    assert fleet.ended([next_one])[next_one].state is State.SUCCEEDED
+    assert fleet.ledger.entries("end") == []
+
+
+def test_tasks_ten_times_as_long_as_the_lease_run_once_each(fleet: Fleet) -> None:
+    workers = [fleet.start(is_awaited=False, lease_seconds=2.0, async_concurrency=25) for _ in range(4)]
+    fleet.ready(*workers)
+    ids = fleet.push("doze", *(f"t{n}" for n in range(200)), seconds=20.0)
+    records = fleet.ended(ids, seconds=60)
+    assert {record.state for record in records.values()} == {State.SUCCEEDED}
+    assert fleet.ledger.runs() == dict.fromkeys(ids, 1)
+    assert {record.worker for record in records.values()} == {worker.name for worker in workers}
