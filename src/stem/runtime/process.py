@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+from contextlib import suppress
 
 _PR_SET_PDEATHSIG = 1
 
@@ -34,3 +35,26 @@ def oom_kills() -> int:
 
 def usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory of a process and of all that share its group; 0 for one that has just ended."""
+    return sum(_resident(member) for member in _group_of(pid))
+
+
+def _group_of(pid: int) -> list[int]:
+    members = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with suppress(ProcessLookupError, PermissionError):
+                if int(entry) == pid or os.getpgid(int(entry)) == pid:
+                    members.append(int(entry))
+    return members
+
+
+def _resident(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0

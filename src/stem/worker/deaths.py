@@ -26,7 +26,7 @@ def estate(room: Room, exit_code: int, *, out_of_memory: bool) -> Estate:
             left.unstarted.append(held)
             continue
         outcome = held.verdict
-        if outcome is None and room.is_retired:
+        if outcome is None and room.is_doomed:
             outcome = Interrupted("its isolate was ended for another task's sake")
         left.ended.append((held, outcome or Died(exit_code, out_of_memory), now - cell.times(running[number])[0]))
     room.assigned.clear()

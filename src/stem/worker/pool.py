@@ -4,23 +4,20 @@ All of it happens in one thread; others post to it. So nothing here is half done
 """
 
 import logging
-import os
 import random
 import selectors
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Condition, Thread
 from typing import Protocol
 
-import msgspec
-
 from stem.client.policy import policy_for
 from stem.core.delivery import Ending, Report
-from stem.core.errors import EnvelopeUnreadable, StemError
+from stem.core.errors import EnvelopeUnreadable
 from stem.core.outcome import Interrupted, Outcome, Settlement, TimedOut
 from stem.core.retry import Exponential
 from stem.core.settle import Policy, settle
@@ -319,6 +316,7 @@ class Pool:
             self._listener.reported(reports)
         if self._backlog and now - max(self._finished_at, self._backlog[0].claimed_at) > HOARD_SECONDS:
             self._unhoard()
+        self.brood.weigh()
         is_busy = any(room.assigned for room in self.brood.rooms.values())
         self._look_at = now + LOOK_SECONDS if is_busy else 0.0
 

@@ -18,15 +18,22 @@ WEIGHT = 0.1  # how fast the mean follows: the last ten runs or so
 class Room:
     """`slots` is how many coroutines, or threads of a lane, may run in it at once."""
 
-    __slots__ = ("assigned", "child", "is_ready", "is_retired", "is_shared", "slots")
+    __slots__ = ("assigned", "child", "finished", "is_doomed", "is_leaving", "is_ready", "is_shared", "most", "slots")
 
-    def __init__(self, child: Child, slots: int) -> None:
+    def __init__(self, child: Child, slots: int, most: int | None = None) -> None:
         self.child = child
         self.slots = slots
         self.assigned: dict[int, Held] = {}  # by number, in the order in which it gets to them
         self.is_ready = False
-        self.is_retired = False  # gets nothing more, and its end is no surprise
+        self.is_leaving = False  # gets nothing more, and ends when it is done
+        self.is_doomed = False  # has been killed by us
+        self.finished = 0  # runs
+        self.most = most  # runs, before another takes its place
         self.is_shared = False  # what it holds are coroutines, or it is a lane
+
+    @property
+    def stays(self) -> bool:
+        return not self.is_leaving and not self.is_doomed
 
     def running(self) -> Iterator[tuple[int, Held]]:
         """The slots in use and what runs in them."""
@@ -75,7 +82,7 @@ def choose(rooms: Iterable[Room], held: Held, pace: Pace) -> Room | None:
     best, fewest = None, 1 << 30
     for room in rooms:
         count = len(room.assigned)
-        if count < fewest and room.is_ready and not room.is_retired and _may_take(room, held, count, pace):
+        if count < fewest and room.is_ready and room.stays and _may_take(room, held, count, pace):
             best, fewest = room, count
             if count == 0:
                 break
@@ -83,6 +90,8 @@ def choose(rooms: Iterable[Room], held: Held, pace: Pace) -> Room | None:
 
 
 def _may_take(room: Room, held: Held, count: int, pace: Pace) -> bool:
+    if room.most is not None and room.finished + count >= room.most:
+        return room.child.is_lane
     if count == 0:
         return True
     if held.is_async or room.child.is_lane:

@@ -28,6 +28,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     reclaim_seconds: float = 2.5
     stall_seconds: float = 30.0
     limiter_fails_open: bool = False
+    max_tasks_per_isolate: int | None = None
+    max_memory_per_isolate: int | None = None  # bytes, of the isolate and its children
 
 
 def check(settings: WorkerSettings) -> WorkerSettings:
@@ -36,6 +38,10 @@ def check(settings: WorkerSettings) -> WorkerSettings:
         value = getattr(settings, what)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 100_000:
             raise ConfigError(f"{what} is {value!r}; use a whole number from {least} to 100,000.")
+    for what in ("max_tasks_per_isolate", "max_memory_per_isolate"):
+        value = getattr(settings, what)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ConfigError(f"{what} is {value!r}; use a whole number above zero.")
     for what in ("lease_seconds", "heartbeat_seconds", "reclaim_seconds", "stall_seconds"):
         _seconds(what, getattr(settings, what))
     for what in ("soft_limit", "hard_limit"):

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread, current_thread, main_thread
 from types import FrameType, TracebackType
@@ -24,6 +25,7 @@ from stem.core.errors import ConfigError, StemError
 from stem.runtime import process
 from stem.runtime.service import Ticker
 from stem.worker import wire
+from stem.worker.brood import Brood
 from stem.worker.clerk import Clerk
 from stem.worker.fetcher import Fetcher
 from stem.worker.gate import Gate
@@ -235,13 +237,18 @@ class _Parts:
         self.queues = list(settings.queues) or told.queues
         self.settler = Settler(self.store.broker, settings.name, self._settled)
         self.pool = Pool(
-            worker._make_nursery,
+            partial(
+                Brood,
+                make_nursery=worker._make_nursery,
+                concurrency=settings.concurrency,
+                async_concurrency=settings.async_concurrency,
+                lane_concurrency=settings.concurrency if app is not None else settings.lane_concurrency,
+                max_tasks=settings.max_tasks_per_isolate,
+                max_memory_bytes=settings.max_memory_per_isolate,
+                open_lane=None if app is None else _lane_opener(app, settings.name),
+            ),
             self,
-            concurrency=settings.concurrency,
-            async_concurrency=settings.async_concurrency,
-            lane_concurrency=settings.concurrency if app is not None else settings.lane_concurrency,
-            limits=Limits(settings.soft_limit, settings.hard_limit),
-            open_lane=None if app is None else _lane_opener(app, settings.name),
+            Limits(settings.soft_limit, settings.hard_limit),
         )
         facts = {task.name: task for task in told.tasks}
         self.gate = Gate(
@@ -334,6 +341,8 @@ class _Parts:
 
     def is_stuck(self) -> None:
         self.fetcher.hold_nothing()
+
+    def recycled(self, pid: int, reason: str) -> None: ...
 
     def failed(self, sentence: str) -> None:
         self._worker.fail(sentence)
