@@ -151,7 +151,7 @@ class Desk:
 
     def send(self, name: str, /, options: Mapping[str, Any] | None = None, **args: Any) -> str:
         """The id."""
-        return self.app.enqueue(name, args, check=False, **(options or {})).id  # type: ignore[misc]
+        return self.app.enqueue(name, args, check=False, **(options or {})).id
 
     def ended(self, task_id: str, *, seconds: float = 20.0) -> TaskRecord:
         """Its record once it has ended, however."""
