@@ -55,7 +55,8 @@ class Fetcher:
         self._room = Event()
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="fetcher", daemon=True)
-        self.polled_at = time.monotonic()  # when a poll was last finished, or was not called for
+        self.polled_at = time.monotonic()  # when a poll was last finished, well or badly, or was not called for
+        self.has_polled = False
 
     def start(self) -> None:
         self._thread.start()
@@ -87,7 +88,7 @@ class Fetcher:
             try:
                 found = self._claim(room)
                 self._backoff.succeeded()
-                self.polled_at = time.monotonic()
+                self.polled_at, self.has_polled = time.monotonic(), True
                 if not found:
                     self._turns.wait(self._round_seconds)
             except StemError as error:
@@ -134,6 +135,7 @@ class Fetcher:
         self.polled_at = time.monotonic()
 
     def _lost(self, error: StemError) -> None:
+        self.polled_at = time.monotonic()  # it was told no; a loop that is told nothing is the one that hangs
         if not self._backoff.is_failing:
             log.warning("store.lost while claiming: %s", error)
             self._reduced_by = set(self._pool.held)

@@ -18,6 +18,7 @@ class Limits:
 
     soft: float | None
     hard: float | None
+    grace: float = 5.0  # from being told to stop to being killed
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,21 @@ class Overdue:
 
 @dataclass(frozen=True, slots=True)
 class SoftlyOverdue:
+    slot: int
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Deaf:
+    """It was told to stop, and half of its grace is over."""
+
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Defiant:
+    """All of it is."""
+
     slot: int
     held: Held
 
@@ -48,7 +64,7 @@ class InTheWay:
     """It runs on while others wait behind it."""
 
 
-Finding = Overdue | SoftlyOverdue | Begun | Told | InTheWay
+Finding = Overdue | SoftlyOverdue | Deaf | Defiant | Begun | Told | InTheWay
 
 
 def look(room: Room, now: float, limits: Limits) -> Iterator[Finding]:
@@ -63,6 +79,10 @@ def look(room: Room, now: float, limits: Limits) -> Iterator[Finding]:
             yield Overdue(slot, held, round(hard_at - started_at, 3))
         elif soft_at and now >= soft_at and not held.is_soft:
             yield SoftlyOverdue(slot, held)
+        if held.told_at and now >= held.told_at + limits.grace:
+            yield Defiant(slot, held)
+        elif held.told_at and not held.is_signalled and now >= held.told_at + limits.grace / 2:
+            yield Deaf(held)
         if cell.beats(slot) != held.beats and (said := room.progress(slot, held)) is not None:
             held.is_begun = True  # a report says so, too
             yield Told(Report(held.lease, said or None))

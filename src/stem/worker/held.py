@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from itertools import count
+from signal import SIGTERM
 
 from stem.contracts.limiter import Place
 from stem.core.delivery import Delivery, Lease
@@ -27,7 +28,10 @@ class Held:
     is_ended: bool = False  # how it ended is on its way into the store
     is_lost: bool = False  # its lease belongs to another
     beats: int = 0  # reported so far
-    verdict: Outcome | None = None  # why it is being ended from outside
+    verdict: Outcome | None = None  # what it comes to if it does not end well by itself: it is being ended from outside
+    told_at: float = 0.0  # when it was told to stop
+    signal: int = SIGTERM  # what follows if it does not
+    is_signalled: bool = False
 
     @property
     def lease(self) -> Lease:

@@ -60,6 +60,12 @@ class Child:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, INTERRUPT)
 
+    def signal(self, number: int) -> None:
+        """To its whole process group."""
+        if self.pid:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
     def kill(self) -> None:
         """With its whole process group. Its id is its own until it is buried."""
         if self.pid:

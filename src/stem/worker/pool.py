@@ -9,24 +9,27 @@ import selectors
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from signal import SIGKILL, SIGTERM
 from threading import Condition, Thread
 from typing import Protocol
 
 from stem.client.policy import policy_for
 from stem.core.delivery import Ending, Report
 from stem.core.errors import EnvelopeUnreadable
-from stem.core.outcome import Interrupted, Outcome, Settlement, TimedOut
+from stem.core.outcome import Done, Interrupted, Outcome, Revoked, Settlement, TimedOut
 from stem.core.retry import Exponential
+from stem.core.routing import is_of
 from stem.core.settle import Policy, settle
 from stem.runtime.process import oom_kills
 from stem.worker import wire
 from stem.worker.brood import Brood, Parent
 from stem.worker.cell import REVOKED, SOFT_LIMIT
 from stem.worker.deaths import estate
-from stem.worker.guard import LOOK_SECONDS, Begun, InTheWay, Limits, Overdue, SoftlyOverdue, Told, look
+from stem.worker.guard import LOOK_SECONDS, Begun, Deaf, Defiant, InTheWay, Limits, Overdue, SoftlyOverdue, Told, look
 from stem.worker.held import Held
 from stem.worker.nursery import Child, Nursery
 from stem.worker.room import Pace, Room, choose
@@ -77,6 +80,7 @@ class Pool:
         self._finished = 0  # counted by the pool's thread
         self._finished_at = 0.0
         self._pace = Pace()
+        self._paused: set[str] = set()
         self._endings: list[tuple[Held, Ending]] = []
         self._posts: deque[Callable[[], object]] = deque()
         self._wake, self._woken = socket.socketpair()
@@ -119,6 +123,31 @@ class Pool:
     def cut_off(self, reason: str) -> None:
         """End what runs; it goes back, too."""
         self.post(partial(self._cut_off, reason))
+
+    def stop_running(self, reason: str) -> None:
+        """Tell what runs to stop; it goes back. What does not stop is killed when its grace is over."""
+        self.post(partial(self._stop_running, reason))
+
+    def revoke(self, reasons: Mapping[str, str], *, terminate: bool, signal_number: int) -> "Future[dict[str, str]]":
+        """By task id: why. What has not begun is cancelled; what runs is told to stop if `terminate`. Says what happened
+        to each that is here."""
+        told: Future[dict[str, str]] = Future()
+        self.post(lambda: told.set_result(self._revoke(reasons, terminate, signal_number)))
+        return told
+
+    def pause(self, queues: Iterable[str]) -> None:
+        """Begin nothing of these; what is here of them and has not begun goes back."""
+        self.post(partial(self._pause, set(queues)))
+
+    def resume(self, queues: Iterable[str]) -> None:
+        self.post(partial(self._paused.difference_update, set(queues)))
+
+    def resize(self, concurrency: int) -> None:
+        self.post(partial(self.brood.resize, concurrency))
+
+    def recycle(self, pids: Iterable[int] | None, reason: str) -> None:
+        """These isolates, or all, when they are done with what they run."""
+        self.post(partial(self._recycle, None if pids is None else set(pids), reason))
 
     def wait_until_quiet(self, timeout_seconds: float | None) -> bool:
         """True: nothing is held any more."""
@@ -207,6 +236,8 @@ class Pool:
             return
         for held in helds:
             self._line_of(held).append(held)
+        if self._paused:
+            self._pause(set())
 
     def _line_of(self, held: Held) -> deque[Held]:
         return self._inline if held.is_inline or self.brood.has_own_lane else self._backlog
@@ -266,7 +297,9 @@ class Pool:
         self.brood.count_task(room)
         if held is None or held.is_lost:
             return
-        if word.run_seconds is not None:
+        if held.verdict is not None and not isinstance(settlement, Done):
+            settlement = _decided(held, held.verdict)  # it ended because it was told to
+        elif word.run_seconds is not None:
             self._pace.learn(held.delivery.name, word.run_seconds)
         self._finish(held, Ending(held.lease, settlement, word.run_seconds))
 
@@ -304,6 +337,10 @@ class Pool:
                     case SoftlyOverdue(slot, held):
                         held.is_soft = True
                         self._interrupt(room, slot, held, SOFT_LIMIT)
+                    case Deaf(held):
+                        self._signal(room, held)
+                    case Defiant(slot, held):
+                        self._terminate(room, slot, held, held.verdict or Interrupted("told to stop"))
                     case Begun(held):
                         begun.append(held)
                     case Told(report):
@@ -334,7 +371,7 @@ class Pool:
     def _terminate(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
         """Kill the isolate if it is still at this run: with its inbox empty it cannot get to another one meanwhile."""
         self._put_back(room.take_back())
-        if room.slot_of(held) != slot or held.verdict is not None:
+        if room.slot_of(held) != slot or room.is_doomed:
             return
         held.verdict = outcome
         if room.child.is_lane and self.brood.has_own_lane:
@@ -349,6 +386,75 @@ class Pool:
         del room.assigned[held.number]
         self._end(held, outcome, time.monotonic() - room.child.cell.times(slot)[0])
 
+    # Revokes, pauses, stops
+
+    def _revoke(self, reasons: Mapping[str, str], terminate: bool, signal_number: int) -> dict[str, str]:
+        told = {}
+        for held in [held for held in self.held.values() if held.lease.id in reasons]:
+            if not held.is_ended and not held.is_lost:
+                told[held.lease.id] = self._revoke_one(held, reasons[held.lease.id], terminate, signal_number)
+        return told
+
+    def _revoke_one(self, held: Held, reason: str, terminate: bool, signal_number: int) -> str:
+        room = self._room_of(held)
+        if room is not None and room.slot_of(held) is None:
+            self._put_back(room.take_back())
+            room = self._room_of(held)
+        if room is None:
+            with suppress(ValueError):
+                self._line_of(held).remove(held)
+            self._end(held, Revoked(reason), None)
+            return "cancelled"
+        if not terminate:
+            return "running"
+        self._tell_to_stop(room, held, Revoked(reason), signal_number)
+        return "terminating"
+
+    def _tell_to_stop(self, room: Room, held: Held, verdict: Outcome, signal_number: int = SIGTERM) -> None:
+        """By an exception first; the guard sees to the rest."""
+        if held.told_at:
+            return
+        held.verdict, held.told_at, held.signal = verdict, time.monotonic(), signal_number
+        slot = room.slot_of(held)
+        if slot is not None:
+            self._interrupt(room, slot, held, REVOKED)
+            if signal_number == SIGKILL:
+                self._terminate(room, slot, held, verdict)
+
+    def _signal(self, room: Room, held: Held) -> None:
+        """Only where the process is the task's alone, and still at it."""
+        held.is_signalled = True
+        self._put_back(room.take_back())
+        if not room.is_shared and room.slot_of(held) is not None:
+            room.child.signal(held.signal)
+
+    def _stop_running(self, reason: str) -> None:
+        for room in list(self.brood.rooms.values()):
+            for _, held in list(room.running()):
+                self._tell_to_stop(room, held, Interrupted(reason))
+
+    def _pause(self, queues: set[str]) -> None:
+        self._paused |= queues
+        for room in self.brood.rooms.values():
+            if any(self._is_paused(held) for held in room.assigned.values()):
+                self._put_back(room.take_back())
+        for line in (self._backlog, self._inline):
+            paused = [held for held in line if self._is_paused(held)]
+            for held in paused:
+                line.remove(held)
+            self._return(paused, "the queue is paused")
+
+    def _is_paused(self, held: Held) -> bool:
+        return any(is_of(queue, held.delivery.queue) for queue in self._paused)
+
+    def _recycle(self, pids: set[int] | None, reason: str) -> None:
+        for room in self.brood.isolates():
+            if pids is None or room.child.pid in pids:
+                self.brood.recycle(room, reason)
+
+    def _room_of(self, held: Held) -> Room | None:
+        return next((room for room in self.brood.rooms.values() if held.number in room.assigned), None)
+
     def _lose(self, helds: list[Held]) -> None:
         for held in helds:
             if held.is_lost or held.is_ended:
@@ -356,7 +462,7 @@ class Pool:
             held.is_lost = True
             self._finished += 1
             self.settled([held])
-            room = next((room for room in self.brood.rooms.values() if held.number in room.assigned), None)
+            room = self._room_of(held)
             if room is not None:
                 self._stop_lost(room, held)
         self._backlog = deque(held for held in self._backlog if not held.is_lost)

@@ -73,6 +73,7 @@ Request = Load | Start | Bury
 Reply = Loaded | Refused | Born | Exited
 
 DESCRIPTORS = 4
+STDERR = 2
 # The supervisor's end shows in the closed control stream; this is for a stream that somebody else holds open too. The
 # kernel's own signal would come when the thread ends that started us, which is not the end of the supervisor.
 ORPHAN_CHECK_SECONDS = 2.0
@@ -201,7 +202,15 @@ def _receive(control: socket.socket) -> tuple[Request, list[int]]:
     return msgspec.json.decode(body, type=Request), list(descriptors)
 
 
+def _open_what_is_closed() -> None:
+    """A worker started without streams has none to pass on; no socket of an isolate may take their numbers."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+
+
 def main() -> NoReturn:
+    _open_what_is_closed()
     control = socket.socket(fileno=int(sys.argv[1]))
     # The supervisor hears what the terminal and the init system say, and tells us.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):

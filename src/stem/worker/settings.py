@@ -28,6 +28,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     reclaim_seconds: float = 2.5
     stall_seconds: float = 30.0
     limiter_fails_open: bool = False
+    grace_seconds: float = 5.0  # from being told to stop to being killed
+    warm_seconds: float | None = None  # how long a warm stop waits before it becomes a soft one
     max_tasks_per_isolate: int | None = None
     max_memory_per_isolate: int | None = None  # bytes, of the isolate and its children
 
@@ -42,9 +44,9 @@ def check(settings: WorkerSettings) -> WorkerSettings:
         value = getattr(settings, what)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise ConfigError(f"{what} is {value!r}; use a whole number above zero.")
-    for what in ("lease_seconds", "heartbeat_seconds", "reclaim_seconds", "stall_seconds"):
+    for what in ("lease_seconds", "heartbeat_seconds", "reclaim_seconds", "stall_seconds", "grace_seconds"):
         _seconds(what, getattr(settings, what))
-    for what in ("soft_limit", "hard_limit"):
+    for what in ("soft_limit", "hard_limit", "warm_seconds"):
         if getattr(settings, what) is not None:
             _seconds(what, getattr(settings, what))
     if settings.soft_limit and settings.hard_limit and settings.soft_limit >= settings.hard_limit:

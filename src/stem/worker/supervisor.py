@@ -47,7 +47,6 @@ Mode = Literal["warm", "soft", "hard"]
 
 PRUNE_SECONDS = 60.0
 WATCH_SECONDS = 1.0
-SOFT_SECONDS = 5.0  # what a soft stop leaves running tasks
 
 
 class Worker:
@@ -235,6 +234,7 @@ class _Parts:
         self._owns_store = app is None
         self._shares_store = app is not None and not self.store.capabilities.crosses_processes
         self.queues = list(settings.queues) or told.queues
+        self.paused: set[str] = set()
         self.settler = Settler(self.store.broker, settings.name, self._settled)
         self.pool = Pool(
             partial(
@@ -248,7 +248,7 @@ class _Parts:
                 open_lane=None if app is None else _lane_opener(app, settings.name),
             ),
             self,
-            Limits(settings.soft_limit, settings.hard_limit),
+            Limits(settings.soft_limit, settings.hard_limit, settings.grace_seconds),
         )
         facts = {task.name: task for task in told.tasks}
         self.gate = Gate(
@@ -279,13 +279,7 @@ class _Parts:
         """Stop the fetcher before the pool: a lease claimed now would wait for a slot that never comes."""
         self.fetcher.stop()
         self.pool.drain("the worker is shutting down")
-        end = time.monotonic() + SOFT_SECONDS if mode == "soft" else None
-        while mode != "hard" and not self.pool.wait_until_quiet(0.1):
-            mode = wanted()
-            if mode == "soft" and end is None:
-                end = time.monotonic() + SOFT_SECONDS
-            if end is not None and time.monotonic() > end:
-                break
+        self._let_end(mode, wanted)
         self.pool.cut_off("the worker was shut down")
         self.pool.wait_until_quiet(10.0)
         for ticker in self._tickers:
@@ -298,6 +292,19 @@ class _Parts:
         if self._owns_store:
             self.store.upkeep.close()
 
+    def _let_end(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
+        """Warm waits for what runs, soft tells it to stop and waits for its grace, hard waits for nothing."""
+        settings, began_at, told_at = self._worker.settings, time.monotonic(), 0.0
+        while mode != "hard" and not self.pool.wait_until_quiet(0.1):
+            mode, now = wanted(), time.monotonic()
+            if mode == "warm" and settings.warm_seconds is not None and now - began_at > settings.warm_seconds:
+                mode = "soft"
+            if mode == "soft" and not told_at:
+                told_at = now
+                self.pool.stop_running("the worker is shutting down")
+            if told_at and now - told_at > settings.grace_seconds + 1.0:
+                return
+
     def watch(self) -> None:
         """A fetcher that finishes no poll gets a new connection once; after that the worker gives up. So it does where
         nothing would be run or settled any more."""
@@ -307,6 +314,7 @@ class _Parts:
                 return
         stall = self._worker.settings.stall_seconds
         if time.monotonic() - self.fetcher.polled_at < stall:
+            self._rebuilt = self._rebuilt and not self.fetcher.has_polled
             return
         if self._rebuilt:
             self._worker.fail(
@@ -353,7 +361,7 @@ class _Parts:
         return Fetcher(
             store,
             self.pool,
-            (InTurn if self._store_settings.fair_share else AsOne)(store.broker, self.queues),
+            (InTurn if self._store_settings.fair_share else AsOne)(store.broker, self.queues, self.paused),
             self._offer,
             prefetch=settings.prefetch,
             lease_seconds=settings.lease_seconds,

@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from collections.abc import Set
 
 from stem.contracts.broker import Broker
 from stem.core.delivery import Delivery
@@ -14,31 +15,44 @@ LOOK_SECONDS = 0.25
 class AsOne:
     """Highest priority first over all queues; within it the oldest."""
 
-    def __init__(self, broker: Broker, queues: list[str]) -> None:
+    def __init__(self, broker: Broker, queues: list[str], paused: Set[str]) -> None:
         self._broker = broker
         self._queues = queues
+        self._paused = paused  # by others, at any time
 
     def claim(self, limit: int, lease_seconds: float) -> list[Delivery]:
-        return self._broker.claim(self._queues, limit=limit, lease_seconds=lease_seconds)
+        queues = self._open()
+        return self._broker.claim(queues, limit=limit, lease_seconds=lease_seconds) if queues else []
 
     def wait(self, timeout_seconds: float) -> None:
-        self._broker.wait(self._queues, timeout_seconds=timeout_seconds)
+        queues = self._open()
+        if len(queues) < len(self._queues):
+            timeout_seconds = min(timeout_seconds, LOOK_SECONDS)  # one that is resumed is heard of soon
+        if queues:
+            self._broker.wait(queues, timeout_seconds=timeout_seconds)
+        else:
+            time.sleep(timeout_seconds)
+
+    def _open(self) -> list[str]:
+        paused = self._paused
+        return [queue for queue in self._queues if queue not in paused] if paused else self._queues
 
 
 class InTurn:
     """Each tenant's queue gets an equal share of a claim, and what one leaves the others get; priority counts within a
     tenant. Whoever was served last comes last."""
 
-    def __init__(self, broker: Broker, queues: list[str]) -> None:
+    def __init__(self, broker: Broker, queues: list[str], paused: Set[str]) -> None:
         self._broker = broker
         self._queues = queues
+        self._paused = paused
         self._turns: deque[str] = deque(queues)
         self._looked_at = 0.0
 
     def claim(self, limit: int, lease_seconds: float) -> list[Delivery]:
         self._look()
         found: list[Delivery] = []
-        waiting = list(self._turns)
+        waiting = [queue for queue in self._turns if not any(is_of(paused, queue) for paused in self._paused)]
         for place, queue in enumerate(waiting):
             share = -(-(limit - len(found)) // (len(waiting) - place))
             if share <= 0:
