@@ -1,13 +1,20 @@
 """The log of everything that happened: in order, once each, resumable."""
 
+import math
 import time
 from functools import partial
+from typing import Any
+
+import pytest
 
 from conftest import OpenStore
+from stem.contracts.events import MAX_NOTE_BYTES
 from stem.contracts.store import Store
+from stem.core.config import Retention
 from stem.core.delivery import DeadFilter, Report
+from stem.core.errors import UsageError
 from stem.core.event import Event
-from stem.core.lifecycle import EventKind
+from stem.core.lifecycle import ARROWS, WORKER_KINDS, EventKind
 from support.arrows import walk
 from support.asking import WORKER, all_events, bury, claim, claim_one, events_of, expire, push_and_claim, record, state
 from support.beside import Errand, barrier, in_thread, is_waiting, timed
@@ -76,7 +83,7 @@ def test_every_kind_of_event_is_logged_by_the_change_it_tells_of(store: Store) -
     store.deadletters.replay(DeadFilter())
     store.broker.settle([done(claim_one(store))], worker=WORKER)
     events = all_events(store)
-    assert {event.kind for event in events} == set(EventKind)
+    assert {event.kind for event in events} == set(ARROWS)
     assert walk(events_of(store, "a")) == "succeeded"
     assert [str(e.kind) for e in events_of(store, "gone")] == ["enqueued", "expired"]
     assert [(str(e.kind), e.data) for e in events_of(store, "purged")][1] == ("revoked", {"reason": "purged"})
@@ -184,3 +191,134 @@ def test_a_follower_sees_each_event_once_while_processes_write(
         writer.result()
     assert durable_store.events.read(after, limit=10) == []
     assert sorted(seen) == sorted(f"w{n}-{k}" for n in range(3) for k in range(50))
+
+
+def test_a_note_tells_of_a_worker_in_order_among_the_tasks(store: Store) -> None:
+    before = store.upkeep.now()
+    store.events.note(EventKind.WORKER_STARTED, worker="w1", data={"queues": ["a", "b"], "limits": {"memory": None}})
+    delivery = push_and_claim(store, a_push("a"))
+    store.events.note(EventKind.WORKER_SCALED, worker="w2", data={"from": 1, "to": 4, "share": 0.5, "why": "queue ☃"})
+    store.broker.settle([done(delivery, ran=0.1)], worker="w1")
+    store.events.note(EventKind.WORKER_STOPPED, worker="w1", data={})
+    after = store.upkeep.now()
+    told = [(str(e.kind), e.worker) for e in all_events(store)]
+    assert told == [
+        ("worker-started", "w1"),
+        ("enqueued", None),
+        ("worker-scaled", "w2"),
+        ("started", "w1"),
+        ("succeeded", "w1"),
+        ("worker-stopped", "w1"),
+    ]
+    notes = events_of(store, "")
+    assert [note.data for note in notes] == [
+        {"queues": ["a", "b"], "limits": {"memory": None}},
+        {"from": 1, "to": 4, "share": 0.5, "why": "queue ☃"},
+        {},
+    ]
+    for note in notes:
+        assert (note.task_id, note.name, note.queue, note.attempt, note.started_at) == ("", "", "", 0, None)
+        assert note.enqueued_at == note.at
+        assert before - 0.001 <= note.at.timestamp() <= after + 0.001
+    assert all_events(store, step=1) == all_events(store)
+    assert walk(events_of(store, "a")) == "succeeded"
+
+
+def test_every_kind_of_a_worker_can_be_noted_and_twice_is_two(store: Store) -> None:
+    kinds = sorted(WORKER_KINDS) * 2
+    for kind in kinds:
+        store.events.note(kind, worker=WORKER, data={"kind": kind})
+    assert [(e.kind, e.data) for e in all_events(store)] == [(kind, {"kind": kind.value}) for kind in kinds]
+
+
+@pytest.mark.parametrize("kind", sorted(ARROWS))
+def test_what_tells_of_a_task_cannot_be_noted(store: Store, kind: EventKind) -> None:
+    with pytest.raises(UsageError, match=f"{kind} tells of a task"):
+        store.events.note(kind, worker=WORKER, data={})
+    assert store.events.head() is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"of": object()}, {"of": math.nan}, {"of": "\ud800"}, {"of": "x" * (MAX_NOTE_BYTES - 8)}],
+    ids=["an object", "no number", "half a character", "one byte too long"],
+)
+def test_a_note_that_cannot_be_kept_is_refused(store: Store, data: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        store.events.note(EventKind.WORKER_PAUSED, worker=WORKER, data=data)
+    assert store.events.head() is None
+
+
+def test_a_note_may_be_as_long_as_the_limit(store: Store) -> None:
+    data = {"of": "x" * (MAX_NOTE_BYTES - 9)}
+    store.events.note(EventKind.WORKER_PAUSED, worker=WORKER, data=data)
+    assert [event.data for event in all_events(store)] == [data]
+
+
+def test_a_note_is_kept_as_it_was_when_it_was_made(store: Store) -> None:
+    queues = ["a"]
+    store.events.note(EventKind.WORKER_PAUSED, worker=WORKER, data={"queues": queues})
+    queues.append("b")
+    assert [event.data for event in all_events(store)] == [{"queues": ["a"]}]
+
+
+def test_a_note_wakes_who_waits_and_is_the_head(store: Store, open_store: OpenStore) -> None:
+    store.broker.push(pushes("a"))
+    head = store.events.head()
+    other = open_store()
+    waiter = in_thread(lambda: timed(lambda: store.events.wait(head, timeout_seconds=20)))
+    assert is_waiting(waiter, seconds=0.1)
+    sent = time.monotonic()
+    other.events.note(EventKind.WORKER_RESUMED, worker="w1", data={"queue": "default"})
+    found, at = waiter.result(20)
+    assert found and at - sent < 1.0
+    (note,) = store.events.read(head, limit=10)
+    assert (note.kind, note.worker, note.data) == (EventKind.WORKER_RESUMED, "w1", {"queue": "default"})
+    assert store.events.head() == note.offset != head
+    assert not store.events.wait(note.offset, timeout_seconds=0)
+
+
+def test_notes_count_among_the_events_that_are_kept(open_store: OpenStore) -> None:
+    store = open_store(retention=Retention(events_count=3))
+    for n in range(5):
+        store.events.note(EventKind.WORKER_SCALED, worker=WORKER, data={"to": n})
+    store.broker.push(pushes("a"))
+    while store.upkeep.prune():
+        pass
+    assert [(e.task_id, e.data) for e in all_events(store)] == [("", {"to": 3}), ("", {"to": 4}), ("a", {})]
+
+
+def test_notes_of_two_namespaces_live_apart(open_store: OpenStore, namespace: str) -> None:
+    here, there = open_store(), open_store(f"{namespace}-2")
+    here.events.note(EventKind.WORKER_STARTED, worker="w", data={"of": "here"})
+    assert there.events.head() is None
+    assert not there.events.wait(None, timeout_seconds=0)
+    there.events.note(EventKind.WORKER_STARTED, worker="w", data={"of": "there"})
+    assert [[event.data["of"] for event in all_events(each)] for each in (here, there)] == [["here"], ["there"]]
+
+
+def test_a_follower_sees_each_note_once_while_threads_note_and_push(store: Store, open_store: OpenStore) -> None:
+    first, second, pusher = open_store(), open_store(), open_store()
+
+    def note(each: Store, worker: str) -> None:
+        for n in range(40):
+            each.events.note(EventKind.WORKER_SCALED, worker=worker, data={"to": n})
+
+    def push() -> None:
+        for n in range(40):
+            pusher.broker.push(pushes(f"t{n}"))
+
+    running = [in_thread(partial(note, first, "w1")), in_thread(partial(note, second, "w2")), in_thread(push)]
+    seen: list[Event] = []
+    after = None
+    while len(seen) < 120:
+        assert store.events.wait(after, timeout_seconds=20), f"stuck after {len(seen)} events"
+        for event in store.events.read(after, limit=7):
+            seen.append(event)
+            after = event.offset
+    for writer in running:
+        writer.result(20)
+    assert store.events.read(after, limit=10) == []
+    assert [e.task_id for e in seen if e.task_id] == [f"t{n}" for n in range(40)]
+    for worker in ("w1", "w2"):
+        assert [e.data["to"] for e in seen if e.worker == worker] == list(range(40))

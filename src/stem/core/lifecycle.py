@@ -1,4 +1,4 @@
-"""The states of a task and every legal arrow between them, in one table."""
+"""The states of a task and every legal arrow between them, in one table; and what else the event log tells of."""
 
 from enum import StrEnum
 
@@ -26,10 +26,28 @@ class EventKind(StrEnum):
     REVOKED = "revoked"
     EXPIRED = "expired"
     REQUEUED = "requeued"
+    WORKER_STARTED = "worker-started"
+    WORKER_STOPPED = "worker-stopped"
+    WORKER_SCALED = "worker-scaled"
+    WORKER_RECYCLED = "worker-recycled"
+    WORKER_PAUSED = "worker-paused"
+    WORKER_RESUMED = "worker-resumed"
 
 
 WAITING = frozenset({State.QUEUED, State.RETRIED})
 TERMINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
+
+# A worker's own doing, of no task: these change no state and have no arrow.
+WORKER_KINDS = frozenset(
+    {
+        EventKind.WORKER_STARTED,
+        EventKind.WORKER_STOPPED,
+        EventKind.WORKER_SCALED,
+        EventKind.WORKER_RECYCLED,
+        EventKind.WORKER_PAUSED,
+        EventKind.WORKER_RESUMED,
+    }
+)
 
 ARROWS: dict[EventKind, tuple[frozenset[State], frozenset[State]]] = {
     # event: (from any of, to one of). `enqueued` comes from nothing.

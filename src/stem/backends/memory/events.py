@@ -2,9 +2,12 @@
 
 from itertools import islice
 
+import msgspec
+
 from stem.backends.memory.space import Door, Space
 from stem.contracts.events import Events
 from stem.core.event import Event
+from stem.core.lifecycle import EventKind
 
 
 class MemoryEvents(Events):
@@ -27,3 +30,8 @@ class MemoryEvents(Events):
             return self._space.sleep_until(
                 lambda: bool(log) and log[-1][0] > int(after or 0), timeout_seconds, self._door
             )
+
+    def _note(self, kind: EventKind, worker: str, data: msgspec.Raw) -> None:
+        with self._space.changed:
+            self._space.tell_of_worker(kind, worker, self._space.clock(), msgspec.json.decode(data))
+            self._space.changed.notify_all()

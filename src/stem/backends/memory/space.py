@@ -149,6 +149,23 @@ class Space:
         )
         self.log.append((offset, event))
 
+    def tell_of_worker(self, kind: EventKind, worker: str, at: float, data: dict[str, Any]) -> None:
+        offset = self.number("offset")
+        event = Event(
+            offset=str(offset),
+            kind=kind,
+            at=moment(at),
+            task_id="",
+            name="",
+            queue="",
+            attempt=0,
+            worker=worker,
+            enqueued_at=moment(at),
+            started_at=None,
+            data=data,
+        )
+        self.log.append((offset, event))
+
     def enter(self, task: Task, now: float, due_at: float) -> None:
         """Put the task into its queue, at the place that its priority and age give it."""
         queue = self.queues.setdefault(task.queue, Queue())

@@ -7,12 +7,16 @@ writing transaction stays open, on any database of the server, newer events wait
 import time
 from typing import Any
 
-from stem.backends.postgres.bell import News
+import msgspec
+
+from stem.backends.postgres.bell import News, news
+from stem.backends.postgres.columns import utf8
 from stem.backends.postgres.records import event
 from stem.backends.postgres.space import Space
 from stem.contracts.events import Events
 from stem.core.errors import UsageError
 from stem.core.event import Event
+from stem.core.lifecycle import EventKind
 
 # Most older transactions end within a millisecond: a reader that waits this long sees what it has just written itself.
 PATIENCE_SECONDS = 0.05
@@ -47,6 +51,10 @@ class PostgresEvents(Events):
             return told.logged
 
         return bool(self._space.listener.until(concerns, look, timeout_seconds))
+
+    def _note(self, kind: EventKind, worker: str, data: msgspec.Raw) -> None:
+        self._space.ask("note", kind=kind.value, worker=worker, data=utf8(data))
+        self._space.tell(news())
 
     def _rows(self, after: str | None, limit: int) -> list[tuple[Any, ...]]:
         txid, n = _position(after)

@@ -1,9 +1,12 @@
 """The event log on Redis: a stream whose entries are chunks of events, named by the offset of their last."""
 
+import msgspec
+
 from stem.backends.redis import shapes
 from stem.backends.redis.space import Space
 from stem.contracts.events import Events
 from stem.core.event import Event
+from stem.core.lifecycle import EventKind
 
 CHUNKS = 50  # read in one call
 
@@ -39,6 +42,9 @@ class RedisEvents(Events):
             return offset > max(seen, floor)
 
         return self._space.wait(["events"], look, timeout_seconds=timeout_seconds)
+
+    def _note(self, kind: EventKind, worker: str, data: msgspec.Raw) -> None:
+        self._space.run("note", {"kind": kind.value, "worker": worker, "data": bytes(data).decode()})
 
     def _ends(self, within: float | None) -> tuple[int, int]:
         """The newest offset given, and the newest one dropped."""

@@ -1,5 +1,7 @@
 """The event log in an SQLite file. One writer at a time gives out the offsets, so none ever commits out of turn."""
 
+import msgspec
+
 from stem.backends.sqlite import log
 from stem.backends.sqlite.log import Line
 from stem.backends.sqlite.space import Space
@@ -31,6 +33,13 @@ class SqliteEvents(Events):
     def _head(self) -> int | None:
         with self._space.file.reading() as connection:
             return log.head(connection, self._space)
+
+    def _note(self, kind: EventKind, worker: str, data: msgspec.Raw) -> None:
+        with self._space.file.writing() as connection:
+            now = self._space.now()
+            line = (kind.value, now, "", "", "", 0, worker, now, None, msgspec.json.decode(data))
+            log.append(connection, self._space, [line])
+        self._space.ring({"events"})
 
 
 def _event(offset: int, line: Line) -> Event:
