@@ -123,10 +123,10 @@ def test_purge_asks_at_a_terminal(shell: Shell) -> None:
 
 def test_every_command_has_help_with_an_example(shell: Shell) -> None:
     assert shell.out() == shell.out("--help")
-    assert shell.out("--help").count("\n  stem ") == 3
+    assert shell.out("--help").count("\n  stem ") == 4
     for words in (
         "enqueue", "task", "task show", "task list", "task result", "queue", "queue list", "queue peek", "queue purge",
-        "dlq", "dlq list", "dlq show", "dlq replay", "dlq purge", "health",
+        "dlq", "dlq list", "dlq show", "dlq replay", "dlq purge", "health", "worker", "worker start",
     ):  # fmt: skip
         assert f"Example: stem {words.split()[0]}" in shell.out(*words.split(), "--help"), words
     assert shell.out("--version").startswith("stem ")

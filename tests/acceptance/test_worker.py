@@ -237,6 +237,20 @@ def test_a_reader_of_the_log_that_stops_reading_stops_no_task(shop: Shell) -> No
         process.communicate()
 
 
+def test_without_streams_it_works_all_the_same(shop: Shell) -> None:
+    """As under an init system that closes them."""
+    id = shop.out("enqueue", "invoice", "--arg", "customer=7")
+    command = f"exec {STEM} worker start <&- >&- 2>&-"
+    process = subprocess.Popen(command, shell=True, cwd=shop.directory, env=shop.variables)
+    try:
+        assert shop.out("task", "result", id, "--wait", "10s") == '"sent to 7"'
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=15) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_a_changed_file_is_picked_up_and_a_broken_one_waited_out(shop: Shell) -> None:
     def answer() -> str:
         return shop.out("task", "result", shop.out("enqueue", "spam"), "--wait", "10s")

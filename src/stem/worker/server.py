@@ -207,6 +207,8 @@ def _open_what_is_closed() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - open until the end
+    sys.stderr = sys.stderr or open(STDERR, "w", closefd=False)  # noqa: SIM115
 
 
 def main() -> NoReturn:
