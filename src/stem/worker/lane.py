@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread, get_ident
@@ -101,7 +102,7 @@ class Lane:
         if self._output is not None:
             self._output.flush()
         with suppress(OSError):  # whoever would have heard it has left
-            self._line.tell(wire.ended(run.number, verdict.settlement, verdict.run_seconds))
+            self._line.tell(wire.ended(run.number, verdict.settlement, verdict.run_seconds, channel.progress))
         self._cell.end(slot)
         self._free.put(slot)
 
@@ -117,3 +118,17 @@ def become_lane(app: Stem, worker: str, descriptors: list[int], slots: int) -> N
         os._exit(LOST_THE_LINE)
     sys.stdout.flush()
     os._exit(0)
+
+
+def lane_opener(app: Stem, worker: str) -> Callable[[list[int], int], Callable[[], None]]:
+    """For a worker whose tasks run in its own process: how its pool opens the lane there."""
+
+    def open_lane(descriptors: list[int], slots: int) -> Callable[[], None]:
+        inbox, line, output, cell = descriptors
+        lane = Lane(app, worker, socket.socket(fileno=inbox), socket.socket(fileno=line), Cell(cell, slots))
+        os.close(output)
+        os.close(cell)
+        Thread(target=lane.serve, name="lane", daemon=True).start()
+        return lane.interrupt
+
+    return open_lane

@@ -2,11 +2,15 @@
 
 import re
 import socket
+from typing import Literal
 
 import msgspec
 
 from stem.core.errors import ConfigError
 from stem.runtime.process import usable_cpus
+
+# How to stop: let what runs end, tell it to stop, or cut it off.
+Mode = Literal["warm", "soft", "hard"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:\-]{0,127}", re.ASCII)
 

@@ -1,51 +1,26 @@
 """The worker: starts its services in order, stops them in reverse, and watches over them meanwhile."""
 
 import logging
-import os
 import signal
-import socket
-import sys
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
-from threading import Event, Thread, current_thread, main_thread
+from collections.abc import Callable
+from threading import Event, current_thread, main_thread
 from types import FrameType, TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import msgspec
 
-from stem.backends import placed
 from stem.client.app import Stem
-from stem.client.link import open_store
-from stem.core.delivery import Delivery, Ending, Report
 from stem.core.envelope import check_queue
-from stem.core.errors import ConfigError, StemError
+from stem.core.errors import ConfigError
 from stem.runtime import process
-from stem.runtime.service import Ticker
-from stem.worker import wire
-from stem.worker.brood import Brood
-from stem.worker.clerk import Clerk
-from stem.worker.fetcher import Fetcher
-from stem.worker.gate import Gate
-from stem.worker.guard import Limits
-from stem.worker.held import Held
-from stem.worker.herald import Herald
-from stem.worker.keeper import Keeper
+from stem.worker.locate import path_of
 from stem.worker.manifest import Manifest, manifest
-from stem.worker.nursery import Child, Nursery
-from stem.worker.pool import Pool
-from stem.worker.scribe import Scribe
-from stem.worker.settings import WorkerSettings, check
-from stem.worker.settler import Settler
-from stem.worker.turns import AsOne, InTurn
+from stem.worker.nursery import Nursery
+from stem.worker.parts import Parts
+from stem.worker.settings import Mode, WorkerSettings, check
 
 log = logging.getLogger("stem.worker")
 
-Mode = Literal["warm", "soft", "hard"]
-
-PRUNE_SECONDS = 60.0
 WATCH_SECONDS = 1.0
 
 
@@ -80,7 +55,7 @@ class Worker:
         self._path = path
         self._nursery: Nursery | None = None
         self._told: Manifest | None = None
-        self._parts: _Parts | None = None
+        self._parts: Parts | None = None
         self._failure: str | None = None
         self._wake = Event()
         self._wanted: Mode | None = None
@@ -139,7 +114,9 @@ class Worker:
             return
         told = self.load()
         try:
-            self._parts = _Parts(self, told, self._app if self._in_process else None)
+            self._parts = Parts(
+                self.settings, told, self._make_nursery, self.fail, self._app if self._in_process else None
+            )
         except BaseException:
             self._unload()
             raise
@@ -223,169 +200,6 @@ class Worker:
         )
 
 
-class _Parts:
-    """The services of a running worker, and what passes between them."""
-
-    def __init__(self, worker: Worker, told: Manifest, app: Stem | None) -> None:
-        settings = worker.settings
-        self._worker = worker
-        self._store_settings = placed(told.settings)
-        self.store = app.store if app is not None else open_store(self._store_settings)
-        self._owns_store = app is None
-        self._shares_store = app is not None and not self.store.capabilities.crosses_processes
-        self.queues = list(settings.queues) or told.queues
-        self.paused: set[str] = set()
-        self.settler = Settler(self.store.broker, settings.name, self._settled)
-        self.pool = Pool(
-            partial(
-                Brood,
-                make_nursery=worker._make_nursery,
-                concurrency=settings.concurrency,
-                async_concurrency=settings.async_concurrency,
-                lane_concurrency=settings.concurrency if app is not None else settings.lane_concurrency,
-                max_tasks=settings.max_tasks_per_isolate,
-                max_memory_bytes=settings.max_memory_per_isolate,
-                open_lane=None if app is None else _lane_opener(app, settings.name),
-            ),
-            self,
-            Limits(settings.soft_limit, settings.hard_limit, settings.grace_seconds),
-        )
-        facts = {task.name: task for task in told.tasks}
-        self.gate = Gate(
-            self.store.limiter, facts, lease_seconds=settings.lease_seconds, fails_open=settings.limiter_fails_open
-        )
-        self._keeper = Keeper(self.store, self.pool, settings.lease_seconds)
-        self._scribe = Scribe(self.store.broker, settings.name)
-        self._clerk = Clerk(self.store.broker)
-        self._herald = Herald(self.store, self.pool, settings, self.queues, self.settler.counters)
-        self._tickers = [
-            Ticker("keeper", self._keeper.tick_seconds, self._keeper.tick),
-            Ticker("herald", settings.heartbeat_seconds, self._herald.beat),
-            Ticker("janitor", settings.reclaim_seconds, self._reclaim),
-            Ticker("pruner", PRUNE_SECONDS, self.store.upkeep.prune),
-        ]
-        self._rebuilt = False
-        self.fetcher = self._make_fetcher()
-
-    def start(self, nursery: Nursery | None) -> None:
-        for service in (self.settler, self._scribe, self._clerk):
-            service.start()
-        self.pool.start(nursery)
-        self.fetcher.start()
-        for ticker in self._tickers:
-            ticker.start()
-
-    def stop(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
-        """Stop the fetcher before the pool: a lease claimed now would wait for a slot that never comes."""
-        self.fetcher.stop()
-        self.pool.drain("the worker is shutting down")
-        self._let_end(mode, wanted)
-        self.pool.cut_off("the worker was shut down")
-        self.pool.wait_until_quiet(10.0)
-        for ticker in self._tickers:
-            ticker.stop()
-        for service in (self._clerk, self._scribe, self.settler):
-            service.stop()
-        self.pool.stop()
-        with suppress(StemError):
-            self._herald.leave()
-        if self._owns_store:
-            self.store.upkeep.close()
-
-    def _let_end(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
-        """Warm waits for what runs, soft tells it to stop and waits for its grace, hard waits for nothing."""
-        settings, began_at, told_at = self._worker.settings, time.monotonic(), 0.0
-        while mode != "hard" and not self.pool.wait_until_quiet(0.1):
-            mode, now = wanted(), time.monotonic()
-            if mode == "warm" and settings.warm_seconds is not None and now - began_at > settings.warm_seconds:
-                mode = "soft"
-            if mode == "soft" and not told_at:
-                told_at = now
-                self.pool.stop_running("the worker is shutting down")
-            if told_at and now - told_at > settings.grace_seconds + 1.0:
-                return
-
-    def watch(self) -> None:
-        """A fetcher that finishes no poll gets a new connection once; after that the worker gives up. So it does where
-        nothing would be run or settled any more."""
-        for name, part in (("pool", self.pool), ("settler", self.settler)):
-            if not part.is_alive:
-                self._worker.fail(f"The thread of the {name} has ended, its log says why; restart me.")
-                return
-        stall = self._worker.settings.stall_seconds
-        if time.monotonic() - self.fetcher.polled_at < stall:
-            self._rebuilt = self._rebuilt and not self.fetcher.has_polled
-            return
-        if self._rebuilt:
-            self._worker.fail(
-                f"No poll of the store was finished for {stall:g} s, also over a new connection; restart me."
-            )
-            return
-        log.error("fetcher.stalled for %g s; rebuilding its connection", stall)
-        self._rebuilt = True
-        old, self.fetcher = self.fetcher, self._make_fetcher()
-        Thread(target=old.stop, name="fetcher-undertaker", daemon=True).start()
-        self.fetcher.start()
-
-    # What the pool tells
-
-    def ended(self, endings: list[tuple[Held, Ending]]) -> None:
-        self.settler.add(endings)
-
-    def begun(self, helds: list[Held]) -> None:
-        self._scribe.begun(helds)
-
-    def reported(self, reports: list[Report]) -> None:
-        self._scribe.report(reports)
-
-    def asked(self, child: Child, word: wire.AskBody | wire.AskPush, body: bytes) -> None:
-        self._clerk.asked(child, word, body)
-
-    def extended(self, held: Held, seconds: float) -> None:
-        self._keeper.extend(held, seconds)
-
-    def has_room(self) -> None:
-        self.fetcher.has_room()
-
-    def is_stuck(self) -> None:
-        self.fetcher.hold_nothing()
-
-    def recycled(self, pid: int, reason: str) -> None: ...
-
-    def failed(self, sentence: str) -> None:
-        self._worker.fail(sentence)
-
-    def _make_fetcher(self) -> Fetcher:
-        store = self.store if self._shares_store else open_store(self._store_settings)
-        settings = self._worker.settings
-        return Fetcher(
-            store,
-            self.pool,
-            (InTurn if self._store_settings.fair_share else AsOne)(store.broker, self.queues, self.paused),
-            self._offer,
-            prefetch=settings.prefetch,
-            lease_seconds=settings.lease_seconds,
-            owns_store=not self._shares_store,
-        )
-
-    def _offer(self, deliveries: list[Delivery]) -> None:
-        helds, throttled = self.gate.sort(deliveries)
-        if helds:
-            self.pool.offer(helds)
-            self._keeper.keep_short(helds)
-        if throttled:
-            self.settler.add(throttled)
-
-    def _settled(self, helds: Sequence[Held]) -> None:
-        self.pool.settled(helds)
-        self.gate.free(list(helds))
-
-    def _reclaim(self) -> None:
-        reclaimed = self.store.broker.reclaim()
-        if reclaimed.returned or reclaimed.dead:
-            log.warning("leases.reclaimed returned=%d dead=%d", len(reclaimed.returned), len(reclaimed.dead))
-
-
 def _shared(told: Manifest) -> Manifest:
     """A store in the memory of one process holds nothing for another. Raises ConfigError."""
     url = told.settings.broker_url
@@ -395,42 +209,3 @@ def _shared(told: Manifest) -> Manifest:
             "or Worker(app, in_process=True) in the process that has it."
         )
     return told
-
-
-def path_of(app: Stem | None) -> str:
-    """Where another process can import the app from. Raises ConfigError."""
-    # A script comes last: what it took from a module is better found there.
-    for name, module in sorted(sys.modules.items(), key=lambda item: item[0] == "__main__"):
-        for attribute, value in list(vars(module).items()) if hasattr(module, "__dict__") else ():
-            if value is app and app is not None:
-                return _importable(name, module, attribute)
-    raise ConfigError(
-        "The app is no module's attribute, so isolates cannot import it; make it one, "
-        "or run the tasks here with Worker(app, in_process=True)."
-    )
-
-
-def _importable(name: str, module: Any, attribute: str) -> str:
-    if name != "__main__":
-        return f"{name}:{attribute}"
-    spec, file = getattr(module, "__spec__", None), getattr(module, "__file__", None)
-    if spec is not None:
-        return f"{spec.name}:{attribute}"
-    if file is None:
-        raise ConfigError("An app of an interactive session cannot be imported; use Worker(app, in_process=True).")
-    return f"{Path(file).absolute()}:{attribute}"
-
-
-def _lane_opener(app: Stem, worker: str) -> Callable[[list[int], int], Callable[[], None]]:
-    def open_lane(descriptors: list[int], slots: int) -> Callable[[], None]:
-        from stem.worker.cell import Cell
-        from stem.worker.lane import Lane
-
-        inbox, line, output, cell = descriptors
-        lane = Lane(app, worker, socket.socket(fileno=inbox), socket.socket(fileno=line), Cell(cell, slots))
-        os.close(output)
-        os.close(cell)
-        Thread(target=lane.serve, name="lane", daemon=True).start()
-        return lane.interrupt
-
-    return open_lane
