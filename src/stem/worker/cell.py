@@ -15,6 +15,8 @@ PROGRESS_BYTES = SLOT_BYTES - 64
 # Word by word. The isolate writes the first six, the supervisor the last two.
 NUMBER, STARTED_AT, SOFT_AT, HARD_AT, BEATS, LENGTH, INTERRUPTED, INTERRUPTION = range(8)
 
+READS = 50  # before a task that writes in a tight loop is left for the next time
+
 SOFT_LIMIT, REVOKED = 1, 2
 
 
@@ -90,10 +92,12 @@ class Cell:
     def progress(self, slot: int) -> tuple[int, bytes] | None:
         """The count of beats and the last progress; None while it is being written."""
         base, start = slot * SLOT_WORDS, slot * SLOT_BYTES + 64
-        before = self._words[base + BEATS]
-        found = bytes(self._bytes[start : start + min(self._words[base + LENGTH], PROGRESS_BYTES)])
-        after = self._words[base + BEATS]
-        return (before, found) if before == after and before % 2 == 0 else None
+        for _ in range(READS):
+            before = self._words[base + BEATS]
+            found = bytes(self._bytes[start : start + min(self._words[base + LENGTH], PROGRESS_BYTES)])
+            if before == self._words[base + BEATS] and before % 2 == 0:
+                return before, found
+        return None
 
     def interrupt(self, slot: int, number: int, why: int) -> None:
         base = slot * SLOT_WORDS

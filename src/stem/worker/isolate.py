@@ -70,10 +70,10 @@ class Isolate:
         body = run.body if run.body is not None else self._line.ask(wire.AskBody(run.number))
         return run.delivery(body)
 
-    def end(self, number: int, verdict: Verdict) -> None:
+    def end(self, channel: RunChannel, verdict: Verdict) -> None:
         if os.getpid() != self._pid:
             os._exit(0)  # a task forked and its child came back here; only the parent speaks for the task
-        self._line.tell(wire.ended(number, verdict.settlement, verdict.run_seconds))
+        self._line.tell(wire.ended(channel.number, verdict.settlement, verdict.run_seconds, channel.progress))
 
     def _serve(self, run: wire.Run) -> wire.Run | None:
         """Returns a run that must come next: one that shared the inbox with coroutines and cannot run among them."""
@@ -101,7 +101,7 @@ class Isolate:
         self._current = None
         with suppress(OSError):  # a task may have closed what leads there, and its ending is still to be told
             self._output.flush()
-        self.end(run.number, verdict)
+        self.end(channel, verdict)
         self._cell.end(0)  # told first: who falls silent here has run, and who came back from a fork is gone by now
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
@@ -192,7 +192,7 @@ class Shared:
             verdict = interrupted(error, delivery)
         with suppress(OSError):
             isolate._output.flush()
-        isolate.end(run.number, verdict)
+        isolate.end(channel, verdict)
         isolate._cell.end(channel.slot)
         del self._running[run.number]
         self._free.append(channel.slot)

@@ -292,7 +292,7 @@ class Pool:
                 self._listener.asked(room.child, word, b"")
 
     def _ended(self, room: Room, word: wire.Ended) -> None:
-        settlement = wire.settlement_of(word)
+        settlement, meta = wire.settlement_of(word), word.meta
         held = room.assigned.pop(word.number, None)
         self.brood.count_task(room)
         if held is None or held.is_lost:
@@ -301,7 +301,7 @@ class Pool:
             settlement = _decided(held, held.verdict)  # it ended because it was told to
         elif word.run_seconds is not None:
             self._pace.learn(held.delivery.name, word.run_seconds)
-        self._finish(held, Ending(held.lease, settlement, word.run_seconds))
+        self._finish(held, Ending(held.lease, settlement, word.run_seconds, meta))
 
     def _end(self, held: Held, outcome: Outcome, run_seconds: float | None) -> None:
         """An ending that the isolate could not tell."""

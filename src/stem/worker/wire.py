@@ -6,6 +6,7 @@ can take back what an isolate has not begun. Along the line, a stream both ways,
 
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -39,12 +40,17 @@ class Ready(msgspec.Struct, frozen=True, tag="ready", array_like=True):
 
 
 class Ended(msgspec.Struct, frozen=True, tag="e", array_like=True):
-    """How a run was settled: `payload` for one that is done, else the settlement as JSON."""
+    """How a run was settled: `payload` for one that is done, else the settlement as JSON. `progress` is its last, as JSON."""
 
     number: int
     run_seconds: float | None
     payload: bytes | None
     other: bytes | None = None
+    progress: bytes = b""
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return {"progress": msgspec.json.decode(self.progress)} if self.progress else {}
 
 
 class Extend(msgspec.Struct, frozen=True, tag="x", array_like=True):
@@ -85,10 +91,10 @@ def read_run(packet: bytes | memoryview) -> Run:
     return _runs.decode(packet)
 
 
-def ended(number: int, settlement: Settlement, run_seconds: float | None) -> Ended:
+def ended(number: int, settlement: Settlement, run_seconds: float | None, progress: bytes = b"") -> Ended:
     if isinstance(settlement, Done):
-        return Ended(number, run_seconds, bytes(settlement.payload))
-    return Ended(number, run_seconds, None, msgspec.json.encode(settlement))
+        return Ended(number, run_seconds, bytes(settlement.payload), None, progress)
+    return Ended(number, run_seconds, None, msgspec.json.encode(settlement), progress)
 
 
 def settlement_of(word: Ended) -> Settlement:

@@ -1,0 +1,113 @@
+"""What a task sees of itself in a real worker, and what it says through its context."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stem.core.lifecycle import State
+from stem.worker.supervisor import Worker
+from support.until import until
+from support.working import Desk, desk, worker_here, worker_process
+
+CONTEXTUAL = "support.worker_apps.contextual:app"
+
+
+@pytest.fixture
+def client(durable_url: str, namespace: str) -> Iterator[Desk]:
+    with desk(durable_url, namespace) as opened:
+        yield opened
+
+
+@pytest.fixture
+def worker(durable_url: str, namespace: str, client: Desk) -> Iterator[Worker]:
+    with worker_here(durable_url, namespace, CONTEXTUAL, concurrency=2, name="it") as started:
+        yield started
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_task_knows_itself_and_its_forebears(client: Desk) -> None:
+    given: dict[str, Any] = {"id": "one", "headers": {"tenant": "acme"}, "meta": {"n": 1}, "max_retries": 7}
+    known = {"name": "who", "queue": "default", "attempt": 0, "worker": "it", "tenant": "acme"}
+    assert client.value(client.send("who", given)) == given | known | {"parent": None, "root": "one"}
+    assert client.value(client.send("who-async", {"id": "two"})) == "two"
+
+    root = client.send("enqueues", depth=2)
+    middle, *_ = client.value(root)
+    lowest, by_name, by_task = client.value(middle)
+    assert client.value(lowest) == []
+    for child in (by_name, by_task):
+        seen = client.value(child)
+        assert (seen["parent"], seen["root"]) == (middle, root)
+    assert client.value(by_name)["tenant"] == "acme"
+    assert client.record(lowest).meta == {"parentId": middle, "rootId": root}
+
+    assert client.call("enqueues-in-vain") == ["UnknownTask", "InvalidArguments"]
+
+
+@pytest.mark.usefixtures("worker")
+def test_progress_is_seen_within_a_second(client: Desk, tmp_path: Path) -> None:
+    task = client.send("reports", until=str(tmp_path / "go"))
+    until(lambda: client.record(task).state is State.RUNNING)
+    first = until(lambda: client.record(task).meta.get("progress"), seconds=1)
+    assert first == {"fraction": 0.25, "message": "a quarter", "rows": 3}
+
+    before = client.record(task).heartbeat_at
+    assert before is not None
+    (tmp_path / "go-1").touch()
+    until(lambda: (client.record(task).heartbeat_at or before) > before, seconds=1)
+    assert client.record(task).meta["progress"] == first
+
+    (tmp_path / "go-2").touch()
+    until(lambda: client.record(task).meta["progress"]["fraction"] == 0.75, seconds=1)
+    until(lambda: client.kinds(task) == ["enqueued", "started", "progress", "heartbeat", "progress"], seconds=1)
+    (tmp_path / "go-3").touch()
+    record = client.ended(task)
+    assert record.meta["progress"] == {"fraction": 0.75, "message": "ü", "rows": {"done": [1, 2]}}
+    assert client.events(task)[2].data == first
+
+
+@pytest.mark.usefixtures("worker")
+def test_progress_in_a_tight_loop_is_cheap_and_leaves_few_events(client: Desk) -> None:
+    task = client.send("reports-often", count=100_000)
+    assert client.value(task) < 1.0
+    assert client.record(task).meta["progress"]["number"] == 99_999
+    assert 1 <= client.kinds(task).count("progress") <= 12
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_task_that_asks_for_a_retry_gets_it_after_its_delay(client: Desk) -> None:
+    task = client.send("tries-again", delay=0.5)
+    assert client.value(task) == 1
+    retried, ended = (event for event in client.events(task) if event.kind in ("retried", "succeeded"))
+    assert retried.data["delaySeconds"] == 0.5 and retried.data["error"]["message"] == "not yet"
+    assert 0.5 <= (ended.at - retried.at).total_seconds() < 2.0
+
+
+@pytest.mark.usefixtures("worker")
+def test_large_arguments_and_large_results_pass(client: Desk) -> None:
+    """Larger than any message between supervisor and isolate; and several at once, in both directions."""
+    assert client.call("measures", text="x" * 900_000) == 900_000
+    assert client.call("repeats", text="ab", count=450_000) == "ab" * 450_000
+    tasks = [client.send("repeats", text=str(n) * 100_000, count=9) for n in range(10)]
+    assert [client.value(task) == str(n) * 900_000 for n, task in enumerate(tasks)] == [True] * 10
+    sizes = [60_000, 65_000, 65_536, 66_000, 70_000]  # around the largest body that is sent along at once
+    tasks = [client.send("measures", text="y" * size) for size in sizes]
+    assert [client.value(task) for task in tasks] == sizes
+
+
+def test_an_extended_lease_outlives_its_worker(client: Desk, durable_url: str, namespace: str, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    options: dict[str, Any] = {"concurrency": 2, "lease_seconds": 1.0, "reclaim_seconds": 60.0}
+    with worker_process(durable_url, namespace, CONTEXTUAL, tmp_path, **options) as worker:
+        extended = client.send("holds-on", file=str(marks), seconds=30)
+        usual = client.send("holds-on", file=str(marks), seconds=None)
+        until(lambda: marks.exists() and len(marks.read_text().split()) == 2)
+        until(lambda: client.record(usual).state is State.RUNNING)
+        time.sleep(0.5)  # two renewals: the extension goes with the next one, and usual ones must not cut it short
+        worker.kill()
+        returned = until(lambda: client.app.store.broker.reclaim().returned, seconds=5)
+        assert returned == [usual]
+        assert client.record(extended).state is State.RUNNING
