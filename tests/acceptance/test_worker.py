@@ -1,5 +1,6 @@
 """`stem worker start`: runs what is enqueued, stops when told, says what is wrong, and leaves nothing behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -223,6 +224,69 @@ def test_json_logs_are_one_object_a_line(shop: Shell) -> None:
         ]
 
 
+def test_json_logs_hold_what_the_app_prints_when_it_is_imported(shop: Shell) -> None:
+    (shop.directory / "chatty.py").write_text("import sys\nprint('hello')\nprint('there', file=sys.stderr)\n" + SHOP)
+    with Serving(shop, "--app", "chatty:app", "--log-format", "json") as worker:
+        worker.says("worker.started")
+        assert [line["message"] for line in worker.lines if line["event"] == "app.output"] == [
+            "app.output hello",
+            "app.output there",
+        ]
+
+
+def test_json_logs_hold_what_is_refused(shop: Shell) -> None:
+    done = shop.run("worker", "start", "--app", "nowhere:app", "--log-format", "json")
+    assert (done.returncode, done.stdout) == (64, "")
+    told = json.loads(done.stderr)
+    assert told["event"] == "worker.refused" and "There is no module 'nowhere'" in told["message"]
+
+
+LOGGING = """
+import logging, sys
+{set_up}
+from stem import Stem
+
+app = Stem()
+
+@app.task(name="speak")
+def speak() -> None:
+    logging.getLogger("shop").debug("whispered")
+    logging.getLogger("shop").info("said")
+    logging.getLogger("shop").error("shouted")
+    print("printed")
+"""
+
+
+@pytest.mark.parametrize(
+    ("set_up", "words", "lines"),
+    [
+        ("", (), ["INFO shop: said", "ERROR shop: shouted", "printed"]),
+        ("", ("--log-level", "error"), ["ERROR shop: shouted", "printed"]),
+        ("logging.basicConfig(level=10, format='%(message)s')", (), ["whispered", "said", "shouted", "printed"]),
+        ("logging.basicConfig(stream=sys.stdout, format='%(message)s')", (), ["shouted", "printed"]),
+    ],
+)
+def test_what_tasks_log_comes_with_their_id_as_the_app_has_set_it_up(
+    shop: Shell, set_up: str, words: tuple[str, ...], lines: list[str]
+) -> None:
+    (shop.directory / "speaker.py").write_text(LOGGING.format(set_up=set_up))
+    shop = shop.at(STEM_APP="speaker:app")
+    id = shop.out("enqueue", "speak")
+    with Serving(shop, *words) as worker:
+        worker.says("printed")
+        said = [line.partition(" INFO task.output ")[2] for line in worker.log.splitlines() if "task.output" in line]
+        assert said == [f"id={id} {line}" for line in lines]
+
+
+def test_term_ends_a_worker_whose_app_is_still_being_imported(shop: Shell) -> None:
+    (shop.directory / "slow.py").write_text("import pathlib, time\npathlib.Path('importing').touch()\ntime.sleep(60)\n")
+    with Serving(shop, "--app", "slow:app") as worker:
+        until((shop.directory / "importing").exists)
+        children = worker.children
+        assert worker.end() == 0
+        assert psutil.wait_procs(children, timeout=2)[1] == []
+
+
 def test_a_reader_of_the_log_that_stops_reading_stops_no_task(shop: Shell) -> None:
     ids = [shop.out("enqueue", "chatter") for _ in range(3)]
     command = [STEM, "worker", "start", "--concurrency", "1"]
@@ -267,7 +331,7 @@ def test_a_changed_file_is_picked_up_and_a_broken_one_waited_out(shop: Shell) ->
         worker.says("worker.started", times=2)
         assert answer() == '"eggs"'
         change(SHOP.replace('return "spam"', 'return "'))
-        worker.says("error: Module 'shop' cannot be imported (SyntaxError: ")
+        worker.says("ERROR reload.failed: Module 'shop' cannot be imported (SyntaxError: ")
         change(SHOP.replace('return "spam"', 'return "ham"'))
         worker.says("worker.started", times=3)
         assert answer() == '"ham"'

@@ -8,8 +8,6 @@ from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import click
-
 from stem.cli import failure
 from stem.core.errors import UsageError
 
@@ -33,7 +31,7 @@ def run_reloading(make: "Callable[[], Worker]", run: "Callable[[Worker], int]", 
             try:
                 code = run(worker)
             except UsageError as error:
-                click.echo(f"error: {failure.one_line(str(error))} Waiting for a change.", err=True)
+                log.error("reload.failed: %s Waiting for the next change.", failure.one_line(str(error)))
                 watch.wait()
         if worker.has_heard_signal or not watch.has_changed:
             return code

@@ -1,6 +1,8 @@
 """`stem worker`: run tasks."""
 
+import logging
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +12,14 @@ import click
 from stem.cli import times
 from stem.cli.session import Session, check_flags_hold, in_session
 from stem.cli.show import plain
-from stem.core.errors import UsageError
+from stem.core.errors import StemError, UsageError
 
 if TYPE_CHECKING:
+    from stem.runtime.log import Format
     from stem.worker.settings import WorkerSettings
     from stem.worker.supervisor import Worker
+
+log = logging.getLogger("stem.worker")
 
 
 @click.group()
@@ -53,7 +58,14 @@ def worker() -> None:
     show_envvar=True,
     help="How much to say; what tasks print is always told.",
 )
-@click.option("--log-format", type=click.Choice(("text", "json")), default="text", help="Lines, or a JSON object each.")
+@click.option(
+    "--log-format",
+    type=click.Choice(("text", "json")),
+    default="text",
+    envvar="STEM_LOG_FORMAT",
+    show_envvar=True,
+    help="Lines, or a JSON object each.",
+)
 @click.option("--reload", is_flag=True, help="Start anew when a *.py file changes; for development.")
 @in_session
 def start(
@@ -80,10 +92,25 @@ def start(
     settings = _settings(queues, given)
     if session.environment():
         session.settings()  # what is wrong with a flag is better said here than by the app's import
-    os.environ.update(session.environment(), STEM_LOG_LEVEL=log_level)  # for the processes that import the app
-    with LogWriter(log_level, "json" if session.as_json or log_format == "json" else "text") as writer:
-        exit_code = _run(session, path, settings, is_reloading=reload, shows_banner=writer.form == "text")
+    is_json = session.as_json or log_format == "json"
+    form: Format = "json" if is_json else "text"
+    # For the processes that import the app.
+    os.environ.update(session.environment(), STEM_LOG_LEVEL=log_level, STEM_LOG_FORMAT=form)
+    signal.signal(signal.SIGTERM, _leave)
+    with LogWriter(log_level, form):
+        try:
+            exit_code = _run(session, path, settings, is_reloading=reload, is_json=is_json)
+        except StemError as error:
+            if not is_json:
+                raise  # it is told in a sentence
+            log.error("worker.refused: %s", error)
+            exit_code = error.exit_code
     click.get_current_context().exit(exit_code)
+
+
+def _leave(_number: int, _frame: object) -> None:
+    """While nothing is claimed yet: an app that takes long to import, or one that waits for a change."""
+    sys.exit(0)
 
 
 def _settings(queues: tuple[str, ...], given: dict[str, Any]) -> "WorkerSettings":
@@ -94,7 +121,7 @@ def _settings(queues: tuple[str, ...], given: dict[str, Any]) -> "WorkerSettings
     return check(WorkerSettings(queues=tuple(dict.fromkeys(queues)), **chosen))
 
 
-def _run(session: Session, path: str, settings: "WorkerSettings", *, is_reloading: bool, shows_banner: bool) -> int:
+def _run(session: Session, path: str, settings: "WorkerSettings", *, is_reloading: bool, is_json: bool) -> int:
     from stem.worker.supervisor import Worker
 
     def make() -> Worker:
@@ -103,7 +130,7 @@ def _run(session: Session, path: str, settings: "WorkerSettings", *, is_reloadin
     def run(worker: Worker) -> int:
         try:
             check_flags_hold(session, worker.load().settings, path)
-            return worker.run(started=(lambda: _greet(worker, path)) if shows_banner else None)
+            return worker.run(started=None if is_json else lambda: _greet(worker, path))
         finally:
             worker.close()
 

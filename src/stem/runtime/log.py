@@ -1,5 +1,6 @@
 """Log lines of a worker: written by a thread of their own, so that a slow terminal or a full pipe holds up nobody else."""
 
+import io
 import json
 import logging
 import os
@@ -30,7 +31,6 @@ class LogWriter:
     CLOSE_SECONDS = 2.0
 
     def __init__(self, level: str, form: Format, *, descriptor: int = STDERR, most_waiting: int = MOST_WAITING) -> None:
-        self.form = form
         self._level = level.upper()
         self._descriptor = descriptor
         self._formatter = TextFormatter() if form == "text" else JsonFormatter()
@@ -122,6 +122,30 @@ class _Backlog(QueueHandler):
         with self._counting:
             dropped, self._dropped = self._dropped, 0
         return dropped
+
+
+class LogStream(io.TextIOBase):
+    """Stands for stdout and stderr where lines that are no JSON would spoil the log: each becomes an object of its own."""
+
+    def __init__(self, logger: str, event: str, *, descriptor: int = STDERR) -> None:
+        self._logger = logger
+        self._event = event
+        self._descriptor = descriptor
+        self._formatter = JsonFormatter()
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            record = logging.LogRecord(self._logger, logging.INFO, "", 0, f"{self._event} {line}", (), None)
+            _write(self._descriptor, f"{self._formatter.format(record)}\n".encode(errors="backslashreplace"))
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
 
 
 class TextFormatter(logging.Formatter):

@@ -21,6 +21,7 @@ from stem.client.app import Stem
 from stem.client.loading import load
 from stem.core.errors import StemError
 from stem.runtime import process
+from stem.runtime.log import LogStream
 from stem.runtime.process import die_with
 from stem.worker.isolate import become_isolate
 from stem.worker.manifest import encode, manifest
@@ -202,17 +203,20 @@ def _receive(control: socket.socket) -> tuple[Request, list[int]]:
     return msgspec.json.decode(body, type=Request), list(descriptors)
 
 
-def _open_what_is_closed() -> None:
-    """A worker started without streams has none to pass on; no socket of an isolate may take their numbers."""
+def _open_streams() -> None:
+    """A worker started without streams has none to pass on; no socket of an isolate may take their numbers. What the app
+    prints when it is imported comes in the form of the worker's log."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - open until the end
     sys.stderr = sys.stderr or open(STDERR, "w", closefd=False)  # noqa: SIM115
+    if os.environ.get("STEM_LOG_FORMAT") == "json":
+        sys.stdout = sys.stderr = LogStream("stem.app", "app.output")
 
 
 def main() -> NoReturn:
-    _open_what_is_closed()
+    _open_streams()
     control = socket.socket(fileno=int(sys.argv[1]))
     # The supervisor hears what the terminal and the init system say, and tells us.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
