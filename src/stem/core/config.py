@@ -3,10 +3,23 @@
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
+from typing import Any
 
 import msgspec
 
 from stem.core.errors import ConfigError
+from stem.core.option import (
+    SWITCH,
+    TEXT,
+    Kind,
+    Option,
+    defaults,
+    number,
+    read_environment,
+    seconds,
+    size_up_to,
+    whole,
+)
 from stem.core.place import place
 
 DEFAULT_URL = "sqlite:///stem.db"
@@ -40,9 +53,20 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
     verify: bool = True
 
 
+class Control(msgspec.Struct, frozen=True, kw_only=True):
+    """How operators reach workers. Names that are None follow `Settings.worker_namespace` and `control_namespace`."""
+
+    namespace: str | None = None
+    worker_namespace: str | None = None
+    timeout_seconds: float = 5.0
+    poll_seconds: float = 5.0
+    commands_per_second: float = 10.0
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     broker_url: str = DEFAULT_URL
     results_url: str | None = None  # None: results live with the broker
+    revokes_url: str | None = None  # None: revokes live where results do
     namespace: str = "stem"
     timeout_seconds: float = 5.0  # deadline of every network call
     max_args_bytes: int = 1024 * 1024
@@ -50,6 +74,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tls: Tls = Tls()
     fair_share: bool = False  # tenants wait apart, and are served in turn
     signing_keys: str = ""  # as keys.Keyring.parse reads it
+    control: Control = Control()
 
     def __repr__(self) -> str:
         """Without what is secret, for it may end in a log."""
@@ -61,28 +86,59 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """A relative path and an absolute one count as two: see `backends.placed`."""
         return self.results_url is not None and place(self.results_url) != place(self.broker_url)
 
+    @property
+    def revokes_place(self) -> str:
+        """The URL, or the path of a file, where revokes are kept."""
+        return self.revokes_url or self.results_url or self.broker_url
+
+    @property
+    def worker_namespace(self) -> str:
+        """Under which workers beat."""
+        return self.control.worker_namespace or self.namespace
+
+    @property
+    def control_namespace(self) -> str:
+        """Under which workers are spoken to."""
+        return self.control.namespace or self.worker_namespace
+
 
 def from_environment(env: Mapping[str, str]) -> Settings:
-    """Flags and code override what this returns (with `msgspec.structs.replace`)."""
+    """Flags and code override what this returns (with `msgspec.structs.replace`). Raises ConfigError."""
+    reading = read_environment(OPTIONS, env)
+    if reading.errors:
+        raise ConfigError(reading.errors[0])
+    return settings_of(defaults(OPTIONS) | reading.values)
+
+
+def settings_of(values: Mapping[str, Any]) -> Settings:
+    """From a value for each of the options, by path."""
     return Settings(
-        broker_url=env.get("STEM_BROKER_URL") or DEFAULT_URL,
-        results_url=env.get("STEM_RESULT_BACKEND_URL") or None,
-        namespace=check_namespace(env.get("STEM_NAMESPACE") or "stem"),
-        timeout_seconds=_number(env, "STEM_STORE_TIMEOUT", 5.0, MAX_TIMEOUT_SECONDS),
-        max_args_bytes=_count(env, "STEM_MAX_ARGS_BYTES", 1024 * 1024, MAX_ARGS_BYTES),
+        broker_url=values["broker.url"],
+        results_url=values["results.url"],
+        revokes_url=values["revokes.url"],
+        namespace=values["namespace"],
+        timeout_seconds=values["broker.timeout"],
+        max_args_bytes=values["maxArgsBytes"],
         retention=Retention(
-            results_seconds=_number(env, "STEM_RESULT_TTL", 7 * 86400.0, MAX_RETENTION_SECONDS),
-            events_seconds=_number(env, "STEM_EVENTS_TTL", 7 * 86400.0, MAX_RETENTION_SECONDS),
-            events_count=_count(env, "STEM_EVENTS_COUNT", 1_000_000, MAX_EVENTS_COUNT),
+            results_seconds=values["results.ttl"],
+            events_seconds=values["events.ttl"],
+            events_count=values["events.count"],
         ),
         tls=Tls(
-            ca_file=_path(env, "STEM_TLS_CA_CERT"),
-            cert_file=_path(env, "STEM_TLS_CLIENT_CERT"),
-            key_file=_path(env, "STEM_TLS_CLIENT_KEY"),
-            verify=_switch(env, "STEM_TLS_VERIFY", default=True),
+            ca_file=_path(values["tls.caCert"]),
+            cert_file=_path(values["tls.clientCert"]),
+            key_file=_path(values["tls.clientKey"]),
+            verify=values["tls.verify"],
         ),
-        fair_share=_switch(env, "STEM_FAIR_SHARE", default=False),
-        signing_keys=env.get("STEM_SIGNING_KEYS") or "",
+        fair_share=values["fairShare"],
+        signing_keys=values["signing.keys"],
+        control=Control(
+            namespace=values["control.namespace"],
+            worker_namespace=values["worker.namespace"],
+            timeout_seconds=values["control.timeout"],
+            poll_seconds=values["control.pollInterval"],
+            commands_per_second=values["control.commandsPerSecond"],
+        ),
     )
 
 
@@ -90,19 +146,29 @@ def check_settings(settings: Settings) -> Settings:
     """What code gave in place of the environment, under the same rules. Raises ConfigError."""
     check_namespace(settings.namespace)
     texts = {"broker_url": settings.broker_url, "signing_keys": settings.signing_keys}
-    if settings.results_url is not None:
-        texts["results_url"] = settings.results_url
+    texts |= {} if settings.results_url is None else {"results_url": settings.results_url}
+    texts |= {} if settings.revokes_url is None else {"revokes_url": settings.revokes_url}
     for name, text in texts.items():
         if not isinstance(text, str):
             raise ConfigError(f"{name} is a {type(text).__name__}; give a string.")
     if not isinstance(settings.fair_share, bool):
         raise ConfigError(f"fair_share is {settings.fair_share!r}; use True or False.")
     _check_number("timeout_seconds", settings.timeout_seconds, MAX_TIMEOUT_SECONDS)
-    _check_number("max_args_bytes", settings.max_args_bytes, MAX_ARGS_BYTES, whole=True)
+    _check_number("max_args_bytes", settings.max_args_bytes, MAX_ARGS_BYTES, is_whole=True)
     _check_number("results_seconds", settings.retention.results_seconds, MAX_RETENTION_SECONDS)
     _check_number("events_seconds", settings.retention.events_seconds, MAX_RETENTION_SECONDS)
-    _check_number("events_count", settings.retention.events_count, MAX_EVENTS_COUNT, whole=True)
+    _check_number("events_count", settings.retention.events_count, MAX_EVENTS_COUNT, is_whole=True)
+    _check_control(settings.control)
     return settings
+
+
+def _check_control(control: Control) -> None:
+    for name in (control.namespace, control.worker_namespace):
+        if name is not None:
+            check_namespace(name)
+    _check_number("control.timeout_seconds", control.timeout_seconds, MAX_TIMEOUT_SECONDS)
+    _check_number("control.poll_seconds", control.poll_seconds, 3600)
+    _check_number("control.commands_per_second", control.commands_per_second, 10**6)
 
 
 def check_namespace(value: str) -> str:
@@ -116,46 +182,57 @@ def masked(url: str) -> str:
     return _SECRET_OPTION.sub(r"\1=***", _USERINFO.sub(r"\1:***@", url))
 
 
-def _number(env: Mapping[str, str], name: str, default: float, most: float) -> float:
-    text = env.get(name)
-    if not text:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= most:
-        raise ConfigError(f"{name}={text!r} is not a number above zero, up to {most:,}.")
-    return value
-
-
-def _count(env: Mapping[str, str], name: str, default: int, most: int) -> int:
-    text = env.get(name)
-    if not text:
-        return default
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if not 1 <= value <= most:
-        raise ConfigError(f"{name}={text!r} is not a whole number from 1 to {most:,}.")
-    return value
-
-
-def _check_number(name: str, value: object, most: int, *, whole: bool = False) -> None:
-    kinds = int if whole else int | float
+def _check_number(name: str, value: object, most: int, *, is_whole: bool = False) -> None:
+    kinds = int if is_whole else int | float
     if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value <= most:
-        raise ConfigError(f"{name} {value!r} is not a {'whole ' if whole else ''}number above zero, up to {most:,}.")
+        raise ConfigError(f"{name} {value!r} is not a {'whole ' if is_whole else ''}number above zero, up to {most:,}.")
 
 
-def _path(env: Mapping[str, str], name: str) -> PurePath | None:
-    return PurePath(env[name]) if env.get(name) else None
+def _path(text: str | None) -> PurePath | None:
+    return PurePath(text) if text else None
 
 
-def _switch(env: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = env.get(name, "").strip().lower()
-    if text in ("", "1", "true", "yes", "on"):
-        return default if text == "" else True
-    if text in ("0", "false", "no", "off"):
-        return False
-    raise ConfigError(f"{name}={text!r} is not a switch; use 1 or 0.")
+def _masked_keys(keys: str) -> str:
+    """Ids and algorithms, and the paths of files; never a key."""
+    if keys.strip().startswith("@"):
+        return keys
+    parts = (entry.strip().split(":", 2) for entry in keys.split(","))
+    return ",".join(
+        ":".join([*part[:2], part[2] if part[2].startswith("@") else "***"]) if len(part) == 3 else "***"
+        for part in parts
+    )
+
+
+def _read_namespace(value: object) -> str:
+    if not isinstance(value, str) or not _NAMESPACE.fullmatch(value):
+        raise ValueError("1 to 64 of letters, digits, '.', '_' and '-', as text")
+    return value
+
+
+_NAME = Kind(_read_namespace)
+_WEEK = 7 * 86400.0
+_KEPT = seconds(MAX_RETENTION_SECONDS)
+
+# Every setting that a store or a client has: its place in the file, its form, its default and its variable.
+OPTIONS = (
+    Option("broker.url", TEXT, DEFAULT_URL, "STEM_BROKER_URL", mask=masked),
+    Option("broker.timeout", seconds(MAX_TIMEOUT_SECONDS), 5.0, "STEM_STORE_TIMEOUT"),
+    Option("results.url", TEXT, None, "STEM_RESULT_BACKEND_URL", follows="broker.url", mask=masked),
+    Option("results.ttl", _KEPT, _WEEK, "STEM_RESULT_TTL"),
+    Option("revokes.url", TEXT, None, "STEM_REVOKE_STORE_URL", follows="results.url", mask=masked),
+    Option("events.ttl", _KEPT, _WEEK, "STEM_EVENTS_TTL"),
+    Option("events.count", whole(1, MAX_EVENTS_COUNT), 1_000_000, "STEM_EVENTS_COUNT"),
+    Option("namespace", _NAME, "stem", "STEM_NAMESPACE"),
+    Option("maxArgsBytes", size_up_to(MAX_ARGS_BYTES), 1024 * 1024, "STEM_MAX_ARGS_BYTES"),
+    Option("fairShare", SWITCH, False, "STEM_FAIR_SHARE"),
+    Option("tls.caCert", TEXT, None, "STEM_TLS_CA_CERT", ("ca", "caFile")),
+    Option("tls.clientCert", TEXT, None, "STEM_TLS_CLIENT_CERT", ("cert", "certFile")),
+    Option("tls.clientKey", TEXT, None, "STEM_TLS_CLIENT_KEY", ("key", "keyFile")),
+    Option("tls.verify", SWITCH, True, "STEM_TLS_VERIFY"),
+    Option("signing.keys", TEXT, "", "STEM_SIGNING_KEYS", mask=_masked_keys),
+    Option("worker.namespace", _NAME, None, "STEM_WORKER_NAMESPACE", follows="namespace"),
+    Option("control.namespace", _NAME, None, "STEM_CONTROL_NAMESPACE", follows="worker.namespace"),
+    Option("control.timeout", seconds(MAX_TIMEOUT_SECONDS), 5.0, "STEM_CONTROL_TIMEOUT"),
+    Option("control.pollInterval", seconds(3600.0), 5.0),
+    Option("control.commandsPerSecond", number(1e6), 10.0),
+)

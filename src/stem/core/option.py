@@ -63,7 +63,7 @@ def read_environment(options: Iterable[Option], env: Mapping[str, str]) -> Readi
     reading = Reading()
     for option in options:
         if option.variable and (text := env.get(option.variable)):
-            _read(reading, option, f"{option.variable}=", option.kind.from_text(text), given=text)
+            _read(reading, option, option.kind.from_text(text), f"{option.variable}={_told(option, text)} is not")
     return reading
 
 
@@ -79,7 +79,7 @@ def read_block(options: Sequence[Option], block: str, document: Mapping[Any, Any
         elif option.path in reading.values:
             reading.errors.append(f"{there} says again what another spelling of {option.path} has said; keep one.")
         elif value is not None:
-            _read(reading, option, f"{there} is ", value, given=value)
+            _read(reading, option, value, f"{there} is {_told(option, value)}; use")
     return reading
 
 
@@ -102,7 +102,8 @@ def duration(text: str) -> float | None:
 def size(text: str) -> int | None:
     """Bytes of `1048576`, `512MB`, `2 GiB`, in steps of 1024; None if the text is no size."""
     match = _SIZE.fullmatch(text.strip())
-    return None if match is None else int(float(match[1]) * _BYTES[match[2].lower()])
+    count = None if match is None else float(match[1]) * _BYTES[match[2].lower()]
+    return int(count) if count is not None and count.is_integer() else None
 
 
 def whole(least: int, most: int) -> Kind:
@@ -177,13 +178,18 @@ SWITCH = Kind(_switch, _switch_of)
 NAMES = Kind(_names, lambda text: [name.strip() for name in text.split(",")])
 
 
-def _read(reading: Reading, option: Option, saying: str, value: object, *, given: object) -> None:
+def _read(reading: Reading, option: Option, value: object, complaint: str) -> None:
     try:
         reading.values[option.path] = option.kind.read(value)
     except ValueError as expected:
-        # What may be a secret is not repeated, for the sentence may end in a log.
-        told = repr(given) if option.mask is None else f"of type {type(given).__name__}"
-        reading.errors.append(f"{saying}{told}; use {expected}.")
+        reading.errors.append(f"{complaint} {expected}.")
+
+
+def _told(option: Option, value: object) -> str:
+    """What may be a secret is not repeated, for the sentence may end in a log."""
+    if option.mask is None:
+        return repr(value)
+    return "'***'" if isinstance(value, str) else f"a {type(value).__name__}"
 
 
 def _bounded(value: object, most: float, or_zero: bool, what: str) -> float:

@@ -133,7 +133,13 @@ def test_a_change_that_makes_no_sense_is_refused_by_its_path(changes: dict[str, 
 
 def test_what_code_gives_is_under_the_same_rules() -> None:
     assert check(ON) == ON
-    for wrong in ({"minimum": 11}, {"minimum": 0}, {"tick_seconds": 0.0}, {"scale_up_trigger": float("inf")}):
+    wrongs: list[dict[str, Any]] = [
+        {"minimum": 11},
+        {"minimum": 0},
+        {"tick_seconds": 0.0},
+        {"scale_up_trigger": float("inf")},
+    ]
+    for wrong in wrongs:
         with pytest.raises(ConfigError):
             check(Autoscale(**{"enabled": True, "maximum": 10, **wrong}))
 
