@@ -1,5 +1,6 @@
 """Stores, one folder a technology. `connect(url)` is the only way in."""
 
+from contextlib import suppress
 from importlib import import_module
 from urllib.parse import urlsplit
 
@@ -40,6 +41,14 @@ def connect(url: str, settings: Settings) -> Store:
         ) from error
     store: Store = backend.connect(url, settings)
     return store
+
+
+def preload(url: str) -> None:
+    """Import the backend of the URL, if there is one, ahead of `connect`."""
+    module, _ = _MODULES.get(url.partition(":")[0], ("", ""))
+    if module:
+        with suppress(ImportError):
+            import_module(module)
 
 
 def placed(settings: Settings) -> Settings:

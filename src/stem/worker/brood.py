@@ -18,8 +18,8 @@ from stem.core.errors import StemError
 from stem.runtime.process import resident_bytes
 from stem.worker import wire
 from stem.worker.nursery import Nursery, make_child
+from stem.worker.requests import Born, Exited, Loaded, Refused
 from stem.worker.room import Room
-from stem.worker.server import Born, Exited, Loaded, Refused
 
 log = logging.getLogger("stem.worker")
 output_log = logging.getLogger("stem.task")

@@ -24,7 +24,6 @@ from stem.worker.cell import Cell
 from stem.worker.channel import Line, RunChannel
 from stem.worker.output import TaskOutput, take_over
 
-INTERRUPT = signal.SIGRTMIN + 2 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR1
 LOST_THE_LINE = 86  # exit code: a task closed the descriptors that lead to the supervisor
 
 
@@ -46,7 +45,7 @@ class Isolate:
 
     def serve(self) -> NoReturn:
         """Until the supervisor closes the inbox, or is gone."""
-        signal.signal(INTERRUPT, self._interrupt)
+        signal.signal(wire.INTERRUPT, self._interrupt)
         try:
             self._line.tell(wire.Ready())
             while run := self.receive():

@@ -23,7 +23,7 @@ from stem.core.errors import SoftTimeLimitExceeded, TaskRevoked
 from stem.worker import wire
 from stem.worker.cell import Cell
 from stem.worker.channel import Line, RunChannel
-from stem.worker.isolate import INTERRUPT, LOST_THE_LINE, interrupted, make_private
+from stem.worker.isolate import LOST_THE_LINE, interrupted, make_private
 from stem.worker.output import TaskOutput
 
 
@@ -111,7 +111,7 @@ def become_lane(app: Stem, worker: str, descriptors: list[int], slots: int) -> N
     """In a fresh child: the main thread hears the supervisor's signals, the others run tasks."""
     inbox, line, cell, output = make_private(descriptors, slots)
     lane = Lane(app, worker, inbox, line, cell, output)
-    signal.signal(INTERRUPT, lambda *_: lane.interrupt())
+    signal.signal(wire.INTERRUPT, lambda *_: lane.interrupt())
     try:
         lane.serve()
     except OSError:

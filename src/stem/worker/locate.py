@@ -2,13 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stem.client.app import Stem
 from stem.core.errors import ConfigError
 
+if TYPE_CHECKING:
+    from stem.client.app import Stem
 
-def path_of(app: Stem | None) -> str:
+
+def path_of(app: "Stem | None") -> str:
     """Where another process can import the app from. Raises ConfigError."""
     # A script comes last: what it took from a module is better found there.
     for name, module in sorted(sys.modules.items(), key=lambda item: item[0] == "__main__"):

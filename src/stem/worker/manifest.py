@@ -1,15 +1,17 @@
 """What the supervisor knows of an app that only its isolates import: settings and a few facts a task, as data."""
 
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from stem.client.app import Stem
-from stem.client.definition import Definition
 from stem.core.config import Settings
 from stem.core.ratelimit import Rate, default_burst
 from stem.core.retry import RetryStrategy
+
+if TYPE_CHECKING:
+    from stem.client.app import Stem
+    from stem.client.definition import Definition
 
 
 class RateFacts(msgspec.Struct, frozen=True):
@@ -49,7 +51,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return list(dict.fromkeys([self.queue, *sorted(task.queue for task in self.tasks)]))
 
 
-def manifest(app: Stem, *, threads: list[str] | None = None) -> Manifest:
+def manifest(app: "Stem", *, threads: list[str] | None = None) -> Manifest:
     return Manifest(
         settings=app.settings,
         queue=app.defaults.queue,
@@ -66,7 +68,7 @@ def decode(data: bytes) -> Manifest:
     return msgspec.json.decode(data, type=Manifest, dec_hook=_path)
 
 
-def _facts(task: Definition, is_async: bool) -> TaskFacts:
+def _facts(task: "Definition", is_async: bool) -> TaskFacts:
     rate, limit = task.rate_limit, task.max_concurrency
     return TaskFacts(
         name=task.name,

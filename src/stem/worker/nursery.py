@@ -14,10 +14,9 @@ import msgspec
 from stem.core.errors import ConfigError, StemError
 from stem.worker import wire
 from stem.worker.cell import Cell
-from stem.worker.isolate import INTERRUPT
 from stem.worker.manifest import Manifest, decode
 from stem.worker.output import Lines
-from stem.worker.server import Born, Bury, Exited, Load, Loaded, Refused, Reply, Request, Start
+from stem.worker.requests import Born, Bury, Exited, Load, Loaded, Refused, Reply, Request, Start
 
 _tokens = count(1)
 _replies: "msgspec.json.Decoder[Reply]" = msgspec.json.Decoder(Reply)
@@ -58,7 +57,7 @@ class Child:
         """Have it look into its cell."""
         if self.pid:
             with suppress(ProcessLookupError):
-                os.kill(self.pid, INTERRUPT)
+                os.kill(self.pid, wire.INTERRUPT)
 
     def signal(self, number: int) -> None:
         """To its whole process group."""

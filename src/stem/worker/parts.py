@@ -14,7 +14,7 @@ from stem.core.delivery import Delivery, Ending, Report
 from stem.core.errors import StemError
 from stem.runtime.service import Ticker
 from stem.worker import wire
-from stem.worker.brood import Brood
+from stem.worker.brood import Brood, OpenLane
 from stem.worker.clerk import Clerk
 from stem.worker.fetcher import Fetcher
 from stem.worker.gate import Gate
@@ -22,7 +22,6 @@ from stem.worker.guard import Limits
 from stem.worker.held import Held
 from stem.worker.herald import Herald
 from stem.worker.keeper import Keeper
-from stem.worker.lane import lane_opener
 from stem.worker.manifest import Manifest
 from stem.worker.nursery import Child, Nursery
 from stem.worker.pool import Pool
@@ -66,7 +65,7 @@ class Parts:
                 lane_concurrency=settings.concurrency if app is not None else settings.lane_concurrency,
                 max_tasks=settings.max_tasks_per_isolate,
                 max_memory_bytes=settings.max_memory_per_isolate,
-                open_lane=None if app is None else lane_opener(app, settings.name),
+                open_lane=_opener(app, settings.name),
             ),
             self,
             Limits(settings.soft_limit, settings.hard_limit, settings.grace_seconds),
@@ -85,7 +84,7 @@ class Parts:
             Ticker("janitor", settings.reclaim_seconds, self._reclaim),
             Ticker("pruner", PRUNE_SECONDS, self.store.upkeep.prune),
         ]
-        self._rebuilt = False
+        self._rebuilt_at: float | None = None
         self.fetcher = self._make_fetcher()
 
     def start(self, nursery: Nursery | None) -> None:
@@ -133,18 +132,27 @@ class Parts:
             if not part.is_alive:
                 self._fail(f"The thread of the {name} has ended, its log says why; restart me.")
                 return
-        stall = self.settings.stall_seconds
-        if time.monotonic() - self.fetcher.polled_at < stall:
-            self._rebuilt = self._rebuilt and not self.fetcher.has_polled
-            return
-        if self._rebuilt:
+        stall, now = self.settings.stall_seconds, time.monotonic()
+        if now - max(self.fetcher.polled_at, self._rebuilt_at or 0.0) < stall:
+            if self.fetcher.has_polled and now - self.fetcher.polled_at < stall:
+                self._rebuilt_at = None
+        elif self._rebuilt_at is None:
+            log.error("fetcher.stalled for %g s; rebuilding its connection", stall)
+            self._rebuilt_at = now
+            # In a thread: connecting may hang as the poll does.
+            Thread(target=self._rebuild, name="fetcher-midwife", daemon=True).start()
+        else:
             self._fail(f"No poll of the store was finished for {stall:g} s, also over a new connection; restart me.")
+
+    def _rebuild(self) -> None:
+        try:
+            fetcher = self._make_fetcher()
+        except StemError as error:
+            log.error("fetcher.unconnected: %s", error)
             return
-        log.error("fetcher.stalled for %g s; rebuilding its connection", stall)
-        self._rebuilt = True
-        old, self.fetcher = self.fetcher, self._make_fetcher()
-        Thread(target=old.stop, name="fetcher-undertaker", daemon=True).start()
+        old, self.fetcher = self.fetcher, fetcher
         self.fetcher.start()
+        old.stop()
 
     # What the pool tells
 
@@ -184,6 +192,7 @@ class Parts:
             self._offer,
             prefetch=settings.prefetch,
             lease_seconds=settings.lease_seconds,
+            stall_seconds=settings.stall_seconds,
             owns_store=not self._shares_store,
         )
 
@@ -203,3 +212,11 @@ class Parts:
         reclaimed = self.store.broker.reclaim()
         if reclaimed.returned or reclaimed.dead:
             log.warning("leases.reclaimed returned=%d dead=%d", len(reclaimed.returned), len(reclaimed.dead))
+
+
+def _opener(app: Stem | None, worker: str) -> OpenLane | None:
+    if app is None:
+        return None
+    from stem.worker.lane import lane_opener  # with asyncio and all that tasks need; a supervisor runs none
+
+    return lane_opener(app, worker)

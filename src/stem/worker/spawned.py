@@ -9,7 +9,8 @@ from typing import NoReturn
 from stem.client.loading import load
 from stem.runtime import process
 from stem.runtime.process import die_with
-from stem.worker.server import Start, become
+from stem.worker.requests import Start
+from stem.worker.server import become
 
 
 def main() -> NoReturn:

@@ -1,23 +1,27 @@
 """The worker: starts its services in order, stops them in reverse, and watches over them meanwhile."""
 
 import logging
+import os
 import signal
 from collections.abc import Callable
 from threading import Event, current_thread, main_thread
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from stem.client.app import Stem
+from stem.core.config import DEFAULT_URL
 from stem.core.envelope import check_queue
 from stem.core.errors import ConfigError
 from stem.runtime import process
 from stem.worker.locate import path_of
 from stem.worker.manifest import Manifest, manifest
 from stem.worker.nursery import Nursery
-from stem.worker.parts import Parts
 from stem.worker.settings import Mode, WorkerSettings, check
+
+if TYPE_CHECKING:
+    from stem.client.app import Stem
+    from stem.worker.parts import Parts
 
 log = logging.getLogger("stem.worker")
 
@@ -34,7 +38,7 @@ class Worker:
 
     def __init__(
         self,
-        app: Stem | None = None,
+        app: "Stem | None" = None,
         *,
         path: str | None = None,
         in_process: bool = False,
@@ -101,6 +105,7 @@ class Worker:
             self._told = manifest(self._app)
             return self._told
         self._nursery = self._make_nursery()
+        _prepare()
         try:
             self._told = _shared(self._nursery.manifest())
         except BaseException:
@@ -113,6 +118,8 @@ class Worker:
         if self._parts is not None:
             return
         told = self.load()
+        from stem.worker.parts import Parts
+
         try:
             self._parts = Parts(
                 self.settings, told, self._make_nursery, self.fail, self._app if self._in_process else None
@@ -198,6 +205,14 @@ class Worker:
         log.info(
             "worker.stopped %s", " ".join(f"{name}={count}" for name, count in sorted(parts.settler.counters.items()))
         )
+
+
+def _prepare() -> None:
+    """Import what will be needed while the app is being imported elsewhere: the store is most likely the environment's."""
+    import stem.worker.parts  # noqa: F401
+    from stem.backends import preload
+
+    preload(os.environ.get("STEM_BROKER_URL") or DEFAULT_URL)
 
 
 def _shared(told: Manifest) -> Manifest:

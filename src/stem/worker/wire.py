@@ -4,6 +4,7 @@ Down the inbox, a socket that keeps messages apart, come runs; each is taken who
 can take back what an isolate has not begun. Along the line, a stream both ways, go endings, and questions with answers.
 """
 
+import signal
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,9 @@ from stem.core.outcome import Done, Settlement
 # Larger bodies are asked for along the line: a message must fit into the socket's buffer.
 INLINE_BODY_BYTES = 64 * 1024
 PACKET_BYTES = INLINE_BODY_BYTES + 4096
+
+# Has an isolate look into its cell. None of the signals that people and libraries use.
+INTERRUPT = signal.SIGRTMIN + 2
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
