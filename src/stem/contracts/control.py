@@ -1,0 +1,94 @@
+"""How commands reach workers and replies come back, and what a worker lets commands do to it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+from stem.core.control import Command, Reply
+from stem.core.revoke import RevokeRecord
+
+ShutdownMode = Literal["warm", "soft", "hard"]
+
+
+class AskingSide(ABC):
+    """The end that sends commands and gathers replies. A call raises StemError when the way is blocked."""
+
+    name: str
+
+    @abstractmethod
+    def send_command(self, command: Command) -> str:
+        """On its way to every target when it returns; the name of the transport that carries it. A worker that is not
+        there never gets it, however soon it comes back."""
+
+    @abstractmethod
+    def receive_replies(self, request_id: str, timeout_seconds: float) -> list[Reply]:
+        """Those not yet received; sleeps until there is one or the time is up. What is no reply is left out."""
+
+    @abstractmethod
+    def forget(self, request_id: str) -> None:
+        """Nobody waits for replies to this any more. Twice is a no-op."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what this transport opened, never the store it was given. Twice is a no-op."""
+
+
+class AnsweringSide(ABC):
+    """The worker's end. One thread receives; replies may be sent by any."""
+
+    name: str
+
+    @abstractmethod
+    def receive_commands(self, timeout_seconds: float) -> list[bytes]:
+        """Raw and unchecked, each once, oldest first; sleeps until there is one or the time is up."""
+
+    @abstractmethod
+    def send_reply(self, reply: Reply) -> None:
+        """To whoever asked. A reply that nobody fetches expires."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what this transport opened, never the store it was given. Twice is a no-op."""
+
+
+class ControlTransport(AskingSide, AnsweringSide):
+    """One that can be held at either end."""
+
+
+class Steerable(Protocol):
+    """What a worker lets commands do. Called from several threads; each call returns within 200 ms, however busy the
+    isolates are. Answers are plain JSON values. Raises UsageError for what cannot be meant."""
+
+    @property
+    def worker_id(self) -> str: ...
+
+    def pong(self) -> dict[str, Any]:
+        """A few facts, among them `state`: ok, wedged, draining or paused."""
+
+    def stats(self, include_tasks: bool, /) -> dict[str, Any]: ...
+
+    def active(self, filters: dict[str, Any], /) -> list[dict[str, Any]]:
+        """Tasks in flight, of this `queue`, `task` (its name) and `id`, where given."""
+
+    def revoke(self, records: list[RevokeRecord], terminate: bool, signal: str, /) -> dict[str, str]:
+        """What became of each task id. Version 0: the sender knew only the id. Returns before a running task has ended."""
+
+    def shutdown(self, mode: ShutdownMode, /) -> None:
+        """Begins it, and returns while the reply can still be sent."""
+
+    def autoscale(self, changes: dict[str, Any], /) -> dict[str, Any]:
+        """The settings that hold after the changes; no changes: those that hold now."""
+
+    def pause(self, queues: Sequence[str], /) -> list[str]:
+        """All queues that are paused after it. None given: all that the worker serves."""
+
+    def resume(self, queues: Sequence[str], /) -> list[str]:
+        """All queues that are still paused after it. None given: all that are paused."""
+
+    def queue_status(self) -> dict[str, Any]: ...
+
+    def rate_limit(self, task: str, rate: str | None, /) -> dict[str, Any]:
+        """The limit that holds after it; None takes the limit away."""
+
+    def recycle(self, isolates: list[int] | None, /) -> dict[str, Any]:
+        """Fresh isolates after the tasks they run now, by process id; None: all of them."""

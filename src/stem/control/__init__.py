@@ -1,0 +1,1 @@
+"""The control plane: ask live workers, and answer for one."""

@@ -1,0 +1,167 @@
+"""Ask workers something, and gather what each of them says, or that it said nothing."""
+
+import os
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from stem.contracts.control import AskingSide
+from stem.contracts.store import Store
+from stem.control.health import Health, health
+from stem.control.signing import sign
+from stem.control.transports.broker import BrokerTransport
+from stem.core.control import ALL, MAX_TARGETS, MAX_TIMEOUT_MS, Command, Reply, ReplyError, encode_command, is_worker_id
+from stem.core.errors import UsageError
+from stem.core.heartbeat import Pulse
+from stem.core.ids import uuid7
+from stem.runtime.keys import Keyring
+
+TIMEOUT_SECONDS = 5.0
+NO_KEYS = Keyring({})
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Replies by worker id, in order of the ids; each expected worker has one, if only `timeout`."""
+
+    request_id: str
+    transport: str  # the one that carried the command
+    elapsed_seconds: float
+    replies: Mapping[str, Reply]
+    health: Mapping[str, Health]
+
+    @property
+    def silent(self) -> list[str]:
+        return [worker for worker, reply in self.replies.items() if reply.status == "timeout"]
+
+    @property
+    def is_all_ok(self) -> bool:
+        return all(reply.status == "ok" for reply in self.replies.values())
+
+
+class Caller:
+    """Who is there is known from the heartbeats in `store`, and the time from its clock."""
+
+    def __init__(
+        self,
+        store: Store,
+        keyring: Keyring = NO_KEYS,
+        namespace: str | None = None,
+        transport: AskingSide | None = None,
+    ) -> None:
+        self._store = store
+        self._keyring = keyring
+        self._namespace = namespace or store.namespace
+        self._transport = transport or BrokerTransport(store.mail, self._namespace)
+
+    def ask(
+        self,
+        type: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        workers: Sequence[str] = (),
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> Answers:
+        """Ends when all have answered whose heartbeat is known, or all that are named; else when the time is up. Where
+        nobody is known nobody is asked. Raises UsageError, StoreUnavailable, StoreRefused."""
+        began = time.monotonic()
+        known = {pulse.heartbeat.worker_id: pulse for pulse in self._store.heartbeats.all()}
+        expected = sorted(set(_checked(workers)) or known)
+        command = self._command(type, payload or {}, tuple(sorted(set(workers))) or (ALL,), timeout_seconds)
+        carrier, replies = self._transport.name, dict[str, Reply]()
+        if expected:
+            carrier, replies = self._converse(command, expected, began + timeout_seconds)
+        return self._answers(command, carrier, began, {**self._silences(command, expected, known, replies), **replies})
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _command(self, type: str, payload: Mapping[str, Any], targets: tuple[str, ...], seconds: float) -> Command:
+        timeout_ms = round(seconds * 1000)
+        if not 1 <= timeout_ms <= MAX_TIMEOUT_MS:
+            raise UsageError(f"A time-out of {seconds:g} s is not from 0.001 to {MAX_TIMEOUT_MS // 1000} s.")
+        now = self._store.upkeep.now()
+        issued_at = int(now * 1000)
+        command = Command(
+            request_id=uuid7(now, os.urandom(10)),
+            type=type,
+            targets=targets,
+            payload=_plain(payload),
+            timeout_ms=timeout_ms,
+            nonce=secrets.token_hex(16),
+            issued_at=issued_at,
+            expires_at=issued_at + timeout_ms,
+        )
+        signed = sign(command, self._keyring, namespace=self._namespace)
+        encode_command(signed)  # a command that nobody would read is refused here, before anybody is asked
+        return signed
+
+    def _converse(self, command: Command, expected: list[str], end: float) -> tuple[str, dict[str, Reply]]:
+        carrier = self._transport.send_command(command)
+        try:
+            return carrier, self._gather(command, expected, end)
+        finally:
+            self._transport.forget(command.request_id)
+
+    def _gather(self, command: Command, expected: list[str], end: float) -> dict[str, Reply]:
+        replies: dict[str, Reply] = {}
+        while not replies.keys() >= set(expected) and (left := end - time.monotonic()) > 0:
+            for reply in self._transport.receive_replies(command.request_id, left):
+                if command.is_for(reply.worker_id) and not _is_about_a_copy(reply):
+                    replies.setdefault(reply.worker_id, reply)
+        return replies
+
+    def _silences(
+        self, command: Command, expected: list[str], known: Mapping[str, Pulse], replies: Mapping[str, Reply]
+    ) -> dict[str, Reply]:
+        return {worker: _silence(command, worker, worker in known) for worker in expected if worker not in replies}
+
+    def _answers(self, command: Command, carrier: str, began: float, replies: dict[str, Reply]) -> Answers:
+        is_one_silent = any(reply.status == "timeout" for reply in replies.values())
+        # Anew: a worker that died or said goodbye meanwhile is not a silent one.
+        pulses = {each.heartbeat.worker_id: each for each in self._store.heartbeats.all()} if is_one_silent else {}
+        in_order = dict(sorted(replies.items()))
+        return Answers(
+            request_id=command.request_id,
+            transport=carrier,
+            elapsed_seconds=time.monotonic() - began,
+            replies=in_order,
+            health={worker: health(reply, pulses.get(worker)) for worker, reply in in_order.items()},
+        )
+
+
+def _checked(workers: Sequence[str]) -> Sequence[str]:
+    if len(workers) > MAX_TARGETS:
+        raise UsageError(f"{len(workers):,} workers are named and the limit is {MAX_TARGETS:,}; name none to ask all.")
+    for worker in workers:
+        if not is_worker_id(worker):
+            raise UsageError(f"Worker {worker!r} is not 1 to 128 of letters, digits, '.', '_', '@', ':' and '-'.")
+    return workers
+
+
+def _plain(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """As the worker will read it: what is signed must not change on its way through JSON."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(dict(payload)), type=dict[str, Any])
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        raise UsageError(f"The payload is not JSON ({error}); use strings, numbers, lists and dicts.") from error
+
+
+def _is_about_a_copy(reply: Reply) -> bool:
+    """Each command has a nonce of its own, so this is said of a second copy; the answer to the first is on its way."""
+    return reply.error is not None and reply.error.code == "replayed"
+
+
+def _silence(command: Command, worker: str, is_known: bool) -> Reply:
+    error = (
+        ReplyError(message=f"Worker {worker} said nothing within {command.timeout_ms / 1000:g} s.", code="timeout")
+        if is_known
+        else ReplyError(
+            message=f"No worker {worker} is known; see which are with: stem worker status", code="unknown-worker"
+        )
+    )
+    return Reply(request_id=command.request_id, worker_id=worker, status="timeout", error=error)

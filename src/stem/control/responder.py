@@ -1,0 +1,130 @@
+"""Answer for one worker: raw bytes in, a reply or silence out, and never an exception."""
+
+import logging
+from collections import Counter
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from stem.contracts.control import Steerable
+from stem.control.admission import Admission, Refused, Rules
+from stem.control.registry import Call, Entry, entries, find
+from stem.core.control import (
+    ALL,
+    MAX_COMMAND_BYTES,
+    Command,
+    MessageUnreadable,
+    Reply,
+    ReplyError,
+    decode_command,
+    decode_heading,
+    encode_reply,
+)
+from stem.core.errors import StemError, UsageError
+from stem.runtime.clock import Clock
+from stem.runtime.keys import Keyring
+
+log = logging.getLogger("stem.control")
+
+COMMANDS_PER_SECOND = 10.0
+NO_KEYS = Keyring({})
+
+
+class Responder:
+    """Safe to be called from several threads. `counts` has what became of commands: `ok`, or the code of a refusal."""
+
+    def __init__(
+        self,
+        worker: Steerable,
+        *,
+        namespace: str,
+        clock: Clock,
+        keyring: Keyring = NO_KEYS,
+        commands_per_second: float = COMMANDS_PER_SECOND,
+    ) -> None:
+        """Raises what the clock raises. Commands that were issued before now are refused."""
+        self._worker = worker
+        self._admission = Admission(Rules(namespace, clock, keyring, commands_per_second))
+        self._counting = Lock()
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        with self._counting:
+            return dict(self._counts)
+
+    def answer(self, raw: bytes) -> Reply | None:
+        """None: it was for others, or not readable enough to be answered."""
+        try:
+            command = decode_command(raw)
+        except MessageUnreadable as error:
+            return self._unreadable(raw, error)
+        if not command.is_for(self._worker.worker_id):
+            return None
+        try:
+            return self._obey(command)
+        except Refused as refusal:
+            return self._refuse(command.request_id, command.type, refusal)
+        except Exception:
+            log.exception("control.failed type=%s request=%s", command.type, command.request_id)
+            self._count("failed")
+            return self._error(command.request_id, Refused("failed", "The worker failed to obey; see its log."))
+
+    def _obey(self, command: Command) -> Reply:
+        """Raises Refused."""
+        self._admission.admit(command)
+        entry = find(command.type)
+        if entry is None:
+            known = ", ".join(each.name for each in entries())
+            raise Refused("unknown-command", f"There is no command {command.type!r}; there are {known}.")
+        payload = self._run(entry, command)
+        reply = Reply(request_id=command.request_id, worker_id=self._worker.worker_id, status="ok", payload=payload)
+        self._count("ok")
+        level = logging.INFO if entry.changes else logging.DEBUG
+        log.log(level, "control.obeyed type=%s request=%s", entry.name, command.request_id)
+        return _fitting(reply)
+
+    def _run(self, entry: Entry, command: Command) -> dict[str, Any]:
+        try:
+            return entry.run(Call(self._worker, entry.read(command.payload), command.issued_at / 1000))
+        except (msgspec.ValidationError, UsageError) as error:
+            raise Refused("invalid-payload", str(error)) from error
+        except StemError as error:
+            raise Refused("failed", str(error)) from error
+
+    def _unreadable(self, raw: bytes, error: MessageUnreadable) -> Reply | None:
+        code = "too-large" if len(raw) > MAX_COMMAND_BYTES else "invalid-command"
+        heading = decode_heading(raw)
+        if heading is None:
+            self._note("-", "-", Refused(code, str(error)))
+            return None
+        if ALL not in heading.targets and self._worker.worker_id not in heading.targets:
+            return None
+        return self._refuse(heading.request_id, "-", Refused(code, str(error)))
+
+    def _refuse(self, request_id: str, type: str, refusal: Refused) -> Reply:
+        self._note(request_id, type, refusal)
+        return self._error(request_id, refusal)
+
+    def _note(self, request_id: str, type: str, refusal: Refused) -> None:
+        self._count(refusal.code)
+        log.warning("control.refused code=%s type=%s request=%s: %s", refusal.code, type, request_id, refusal)
+
+    def _error(self, request_id: str, refusal: Refused) -> Reply:
+        error = ReplyError(message=str(refusal), code=refusal.code)
+        return Reply(request_id=request_id, worker_id=self._worker.worker_id, status="error", error=error)
+
+    def _count(self, what: str) -> None:
+        with self._counting:
+            self._counts[what] += 1
+
+
+def _fitting(reply: Reply) -> Reply:
+    """Obeyed is obeyed: what cannot be told of it is told as an error that says so."""
+    try:
+        encode_reply(reply)
+    except UsageError as error:
+        told = ReplyError(message=f"The command was obeyed, but: {error}", code="reply-unsendable")
+        return msgspec.structs.replace(reply, status="error", payload={}, error=told)
+    return reply

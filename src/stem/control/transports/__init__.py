@@ -1,0 +1,1 @@
+"""The ways by which commands and replies travel."""
