@@ -1,7 +1,10 @@
 """What tests ask other processes to do with a store."""
 
+import signal
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from threading import Barrier
 
 from stem.contracts.store import Store
@@ -99,3 +102,10 @@ def read_one(open_store: Open, id: str) -> str:
     found = until(lambda: store.results.get([id]))
     store.upkeep.close()
     return str(found[id].state)
+
+
+def keep_the_file_locked(_open_store: Open, file: str) -> None:
+    """Hold the one write lock of an SQLite file, until killed."""
+    with closing(sqlite3.connect(file, timeout=10, isolation_level=None)) as conn:
+        conn.execute("BEGIN IMMEDIATE")
+        signal.pause()

@@ -38,11 +38,13 @@ class Fetcher:
         *,
         prefetch: int,
         lease_seconds: float,
+        stall_seconds: float,
         owns_store: bool = True,
     ) -> None:
         self._store = store
         self._owns_store = owns_store
-        self._round_seconds = ROUND_SECONDS if owns_store else SHARED_ROUND_SECONDS
+        # A rest must not look like a stall.
+        self._round_seconds = min(ROUND_SECONDS if owns_store else SHARED_ROUND_SECONDS, stall_seconds / 2)
         self._pool = pool
         self._turns = turns
         self._offer = offer
@@ -131,7 +133,7 @@ class Fetcher:
     def _await_room(self) -> None:
         self._room.clear()
         if self._wanted() <= 0:
-            self._room.wait(timeout=1.0)
+            self._room.wait(timeout=min(1.0, self._round_seconds))
         self.polled_at = time.monotonic()
 
     def _lost(self, error: StemError) -> None:

@@ -1,0 +1,286 @@
+"""A store that goes away under a working worker and comes back: consuming goes on, and what runs is left alone."""
+
+import signal
+import sqlite3
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from stem.core.errors import StemError
+from stem.core.lifecycle import State
+from support.beside import Errand
+from support.errands import keep_the_file_locked
+from support.fleet import Fleet
+from support.servers import PostgresServer, RedisServer
+from support.until import until
+from support.working import are_gone
+
+AGAIN_SECONDS = 10.0
+
+
+class Outage(ABC):
+    """One store that can be taken away and given back."""
+
+    url: str
+
+    @abstractmethod
+    def begin(self) -> None: ...
+
+    @abstractmethod
+    def end(self) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class RedisKilled(Outage):
+    def __init__(self, place: Path) -> None:
+        self.server = RedisServer("--appendfsync", "always")
+        self.url = self.server.url
+
+    def begin(self) -> None:
+        self.server.kill()
+
+    def end(self) -> None:
+        if self.server.process is not None and self.server.process.poll() is not None:
+            self.server.start()
+
+    def close(self) -> None:
+        self.server.close()
+
+
+class RedisFrozen(RedisKilled):
+    def begin(self) -> None:
+        assert self.server.process is not None
+        self.server.process.send_signal(signal.SIGSTOP)
+
+    def end(self) -> None:
+        assert self.server.process is not None
+        self.server.process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        self.end()
+        super().close()
+
+
+class RedisReset(RedisKilled):
+    def begin(self) -> None:
+        with redis.Redis(port=self.server.port) as client:
+            for kind in ("normal", "pubsub"):
+                client.execute_command("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+
+    def end(self) -> None: ...
+
+
+class PostgresRestarted(Outage):
+    def __init__(self, place: Path) -> None:
+        self.server = PostgresServer()
+        self.url = self.server.url
+        self.is_down = False
+
+    def begin(self) -> None:
+        self.server.stop()
+        self.is_down = True
+
+    def end(self) -> None:
+        if self.is_down:
+            self.server.start()
+        self.is_down = False
+
+    def close(self) -> None:
+        self.server.close()
+
+
+class PostgresFrozen(PostgresRestarted):
+    def begin(self) -> None:
+        self.server.signal(signal.SIGSTOP)
+        self.is_down = True
+
+    def end(self) -> None:
+        if self.is_down:
+            self.server.signal(signal.SIGCONT)
+        self.is_down = False
+
+    def close(self) -> None:
+        self.end()
+        super().close()
+
+
+class PostgresReset(PostgresRestarted):
+    def begin(self) -> None:
+        with psycopg.connect(self.url, autocommit=True) as conn:
+            conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+
+    def end(self) -> None: ...
+
+
+class SqliteLocked(Outage):
+    def __init__(self, place: Path) -> None:
+        self.file = place / "stem.db"
+        self.url = f"sqlite:///{self.file}"
+        self.holder: Errand[None] | None = None
+
+    def begin(self) -> None:
+        self.holder = Errand(keep_the_file_locked, self.url, "unused", str(self.file))
+        until(self._is_locked)
+
+    def end(self) -> None:
+        if self.holder is not None:
+            self.holder.kill()
+            self.holder = None
+
+    def close(self) -> None:
+        self.end()
+
+    def _is_locked(self) -> bool:
+        with closing(sqlite3.connect(self.file, timeout=0, isolation_level=None)) as conn:
+            try:
+                conn.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+            conn.execute("ROLLBACK")
+            return False
+
+
+OUTAGES = [RedisKilled, RedisFrozen, RedisReset, PostgresRestarted, PostgresFrozen, PostgresReset, SqliteLocked]
+LASTING = [outage for outage in OUTAGES if outage not in (RedisReset, PostgresReset)]
+
+
+@pytest.fixture
+def outage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Outage]:
+    opened = request.param(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def fleet(outage: Outage, namespace: str, tmp_path: Path) -> Iterator[Fleet]:
+    with Fleet(outage.url, namespace, tmp_path) as opened:
+        yield opened
+        outage.end()
+
+
+def of(kinds: list[type[Outage]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("outage", kinds, indirect=True, ids=[kind.__name__ for kind in kinds])
+
+
+def lasts(outage: Outage, seconds: float) -> None:
+    """The store is away for this long."""
+    outage.begin()
+    end = time.monotonic() + seconds
+    until(lambda: time.monotonic() > end, seconds=seconds + 1, every=0.05)
+    outage.end()
+
+
+@of(OUTAGES)
+def test_consuming_goes_on_and_what_runs_is_left_alone(outage: Outage, fleet: Fleet, tmp_path: Path) -> None:
+    worker = fleet.start(concurrency=2)
+    (running,) = fleet.push("until-there", "running", file=str(tmp_path / "go"))
+    ended = fleet.ledger.begun(running)
+    lasts(outage, 0.0 if isinstance(outage, RedisReset | PostgresReset) else 3.0)
+    back_at = time.monotonic()
+    (probe,) = until(lambda: pushed(fleet, "probe"), seconds=AGAIN_SECONDS)
+    fleet.ended([probe], seconds=AGAIN_SECONDS - (time.monotonic() - back_at))
+    (tmp_path / "go").touch()
+    record = fleet.ended([running])[running]
+    assert (record.state, record.attempt) == (State.SUCCEEDED, 0)
+    assert fleet.ledger.runs() == {running: 1, probe: 1}
+    assert ended.pid in {isolate.pid for isolate in worker.isolates}
+    assert worker.stop() == 0
+
+
+@of(LASTING)
+def test_an_ending_that_falls_into_the_outage_is_written_after_it(outage: Outage, fleet: Fleet, tmp_path: Path) -> None:
+    worker = fleet.start(concurrency=2)
+    ids = fleet.push("until-there", "t0", "t1", file=str(tmp_path / "go"))
+    until(lambda: len(fleet.ledger.runs()) == 2)
+    outage.begin()
+    (tmp_path / "go").touch()
+    until(lambda: len(fleet.ledger.entries("end")) == 2)
+    began_at = time.monotonic()
+    until(lambda: time.monotonic() - began_at > 1.5, every=0.05)
+    outage.end()
+    records = until(lambda: asked(fleet, ids), seconds=AGAIN_SECONDS, every=0.1)
+    assert set(records) == {State.SUCCEEDED}
+    assert fleet.ledger.runs() == dict.fromkeys(ids, 1)
+    assert worker.stop() == 0
+
+
+@of([RedisKilled, PostgresRestarted, SqliteLocked])
+def test_nothing_is_held_ahead_while_tasks_run_that_were_cut_off_and_then_again(
+    outage: Outage, fleet: Fleet, tmp_path: Path
+) -> None:
+    worker = fleet.start(concurrency=2, prefetch=10)
+    (running,) = fleet.push("until-there", "running", file=str(tmp_path / "go"))
+    fleet.ledger.begun(running)
+    (due,) = fleet.push("note", "due", options={"delay": 3.0})  # so that there is something to claim meanwhile
+    outage.begin()
+    until(lambda: "store.lost while claiming" in worker.text, seconds=20)
+    outage.end()
+    more = until(
+        lambda: pushed(fleet, *(f"more{n}" for n in range(20)), task="until-there", file=str(tmp_path / "all")),
+        seconds=AGAIN_SECONDS,
+    )
+    until(lambda: any(mark.startswith("more") for mark in fleet.ledger.runs()))
+    until(lambda: fleet.depth().running == 2)
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        assert fleet.depth().running <= 2
+    (tmp_path / "go").touch()
+    until(lambda: fleet.depth().running > 2)
+    (tmp_path / "all").touch()
+    fleet.ended([running, due, *more])
+    assert set(fleet.ledger.runs().values()) == {1}
+
+
+@of([RedisKilled, PostgresRestarted])
+def test_a_store_that_is_away_for_longer_than_a_stall_is_waited_for(
+    outage: Outage, fleet: Fleet, tmp_path: Path
+) -> None:
+    worker = fleet.start(stall_seconds=2.0, lease_seconds=30.0, variables={"STEM_STORE_TIMEOUT": "0.5"})
+    (running,) = fleet.push("until-there", "running", file=str(tmp_path / "go"))
+    fleet.ledger.begun(running)
+    lasts(outage, 6.0)
+    (probe,) = until(lambda: pushed(fleet, "probe"), seconds=AGAIN_SECONDS)
+    fleet.ended([probe], seconds=AGAIN_SECONDS)
+    (tmp_path / "go").touch()
+    fleet.ended([running])
+    assert fleet.ledger.runs() == {running: 1, probe: 1}
+    assert worker.stop() == 0
+
+
+@of([RedisFrozen, PostgresFrozen, SqliteLocked])
+def test_a_poll_that_does_not_end_gets_a_new_connection_and_then_the_worker_gives_up(
+    outage: Outage, fleet: Fleet
+) -> None:
+    worker = fleet.start(stall_seconds=2.0)
+    tree = worker.tree()
+    fleet.push("note", "due", options={"delay": 3.0})  # an idle worker does not mind a locked file
+    outage.begin()
+    until(lambda: "fetcher.stalled" in worker.text, seconds=15, every=0.05)
+    assert worker.process.wait(60) == 70
+    assert "over a new connection" in worker.text
+    until(lambda: are_gone(tree))
+
+
+def pushed(fleet: Fleet, *marks: str, task: str = "note", **args: str) -> list[str] | None:
+    """None while the store is not back for us either; pushing an id twice is a no-op."""
+    try:
+        return fleet.push(task, *marks, **args)
+    except StemError:
+        return None
+
+
+def asked(fleet: Fleet, ids: list[str]) -> list[State] | None:
+    """Their states, once all have ended and the store is there to say so."""
+    try:
+        records = fleet.store.results.get(ids).values()
+    except StemError:
+        return None
+    return [record.state for record in records] if all(record.is_terminal for record in records) else None
