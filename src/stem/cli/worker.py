@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,9 +98,9 @@ def start(
     # For the processes that import the app.
     os.environ.update(session.environment(), STEM_LOG_LEVEL=log_level, STEM_LOG_FORMAT=form)
     signal.signal(signal.SIGTERM, _leave)
-    with LogWriter(log_level, form):
+    with LogWriter(log_level, form) as writer:
         try:
-            exit_code = _run(session, path, settings, is_reloading=reload, is_json=is_json)
+            exit_code = _run(session, path, settings, is_reloading=reload, say=None if is_json else writer.say)
         except StemError as error:
             if not is_json:
                 raise  # it is told in a sentence
@@ -121,7 +122,9 @@ def _settings(queues: tuple[str, ...], given: dict[str, Any]) -> "WorkerSettings
     return check(WorkerSettings(queues=tuple(dict.fromkeys(queues)), **chosen))
 
 
-def _run(session: Session, path: str, settings: "WorkerSettings", *, is_reloading: bool, is_json: bool) -> int:
+def _run(
+    session: Session, path: str, settings: "WorkerSettings", *, is_reloading: bool, say: Callable[[str], None] | None
+) -> int:
     from stem.worker.supervisor import Worker
 
     def make() -> Worker:
@@ -130,7 +133,7 @@ def _run(session: Session, path: str, settings: "WorkerSettings", *, is_reloadin
     def run(worker: Worker) -> int:
         try:
             check_flags_hold(session, worker.load().settings, path)
-            return worker.run(started=None if is_json else lambda: _greet(worker, path))
+            return worker.run(started=say and (lambda: say(_banner(worker, path))))
         finally:
             worker.close()
 
@@ -147,7 +150,7 @@ def _folders(path: str) -> list[Path]:
     return list({Path.cwd(), file.absolute().parent} if file.suffix == ".py" else {Path.cwd()})
 
 
-def _greet(worker: "Worker", path: str) -> None:
+def _banner(worker: "Worker", path: str) -> str:
     from stem.backends import placed
     from stem.core.config import masked
 
@@ -162,4 +165,4 @@ def _greet(worker: "Worker", path: str) -> None:
     lines = [f"stem worker {settings.name}", *(f"  {name:<11}  {value}" for name, value in facts.items())]
     if sys.stderr.isatty():
         lines.append("Ctrl-C stops it.")
-    click.echo("\n".join(map(plain, lines)), err=True)
+    return "\n".join(map(plain, lines))

@@ -57,6 +57,10 @@ class LogWriter:
         self._handler.wake()
         self._thread.join(self.CLOSE_SECONDS)
 
+    def say(self, text: str) -> None:
+        """Lines for people, as they are, behind what has been logged before."""
+        self._handler.put(f"{text}\n")
+
     @property
     def waiting(self) -> int:
         return self._handler.queue.qsize()
@@ -74,18 +78,18 @@ class LogWriter:
 
     def _next_lines(self) -> str | None:
         """All that waits, as one text; None: all has been written, and no more will come."""
-        records = self._handler.take(wait=not self._is_closing.is_set())
-        if not records and self._is_closing.is_set():
+        items = self._handler.take(wait=not self._is_closing.is_set())
+        if not items and self._is_closing.is_set():
             return None
         if dropped := self._handler.take_dropped():
-            records.append(_told("log.dropped lines=%d: they came faster than they could be written", dropped))
-        return "".join(self._formatter.format(record) + "\n" for record in records)
+            items.append(_told("log.dropped lines=%d: they came faster than they could be written", dropped))
+        return "".join(item if isinstance(item, str) else f"{self._formatter.format(item)}\n" for item in items)
 
 
 class _Backlog(QueueHandler):
     """The near end: records as they are, for they are formatted where they are written."""
 
-    queue: "Queue[logging.LogRecord | None]"
+    queue: "Queue[logging.LogRecord | str | None]"
 
     def __init__(self, most_waiting: int) -> None:
         super().__init__(Queue(most_waiting))
@@ -96,8 +100,11 @@ class _Backlog(QueueHandler):
         return record
 
     def enqueue(self, record: logging.LogRecord) -> None:
+        self.put(record)
+
+    def put(self, item: logging.LogRecord | str) -> None:
         try:
-            self.queue.put_nowait(record)
+            self.queue.put_nowait(item)
         except Full:
             with self._counting:
                 self._dropped += 1
@@ -108,7 +115,7 @@ class _Backlog(QueueHandler):
         except Full:
             return  # then the other end is not asleep
 
-    def take(self, *, wait: bool) -> list[logging.LogRecord]:
+    def take(self, *, wait: bool) -> list[logging.LogRecord | str]:
         """What waits, the first of it waited for."""
         found = [self.queue.get()] if wait else []
         try:
@@ -116,7 +123,7 @@ class _Backlog(QueueHandler):
                 found.append(self.queue.get_nowait())
         except Empty:
             pass
-        return [record for record in found if record is not None]
+        return [item for item in found if item is not None]
 
     def take_dropped(self) -> int:
         with self._counting:
