@@ -78,7 +78,7 @@ class Fetcher:
 
     def has_room(self) -> None:
         """Called often; wakes the fetcher only when half of what it may hold is gone."""
-        if not self._room.is_set() and self._pool.load <= self._pool.concurrency + self._allowance() // 2:
+        if not self._room.is_set() and self._pool.taken <= self._pool.concurrency + self._allowance() // 2:
             self._room.set()
 
     def _run(self) -> None:
@@ -121,7 +121,7 @@ class Fetcher:
         self._pace_from = now, ended
 
     def _wanted(self) -> int:
-        return self._pool.concurrency + self._allowance() - self._pool.load
+        return self._pool.concurrency + self._allowance() - self._pool.taken
 
     def _allowance(self) -> int:
         """Nothing ahead while tasks run that were cut off from the store: their leases may have gone to others."""

@@ -229,9 +229,9 @@ def _steered(work: Any, number: int, reasons: dict[int, BaseException]) -> Gener
                 yield waiting
             except asyncio.CancelledError as cancelled:
                 error = reasons.get(number, cancelled)
-                task = asyncio.current_task()
-                if error is not cancelled and task is not None:
-                    task.uncancel()  # the handler may catch the reason and go on
+                # The handler may catch the reason and go on; without a reason it has cancelled itself, and has failed.
+                if (task := asyncio.current_task()) is not None:
+                    task.uncancel()
             except BaseException as other:  # noqa: BLE001 - whatever the loop throws belongs to the handler
                 error = other
     finally:

@@ -182,6 +182,13 @@ class Pool:
         return self._offered - self._finished
 
     @property
+    def taken(self) -> int:
+        """How many isolates that is: coroutines fill one together, and the lane is none of them."""
+        if self.brood.has_own_lane:
+            return self.load
+        return self.load - sum(room.beside for room in list(self.brood.rooms.values()))
+
+    @property
     def running(self) -> list[tuple[Held, float]]:
         """What runs at this moment, and for how long."""
         now = time.monotonic()
@@ -255,7 +262,7 @@ class Pool:
 
     def _dispatch_inline(self) -> None:
         lane = self.brood.lane()
-        while self._inline and lane.is_ready and len(lane.assigned) < lane.slots:
+        while self._inline and choose([lane], self._inline[0], self._pace) is lane:
             if not self._assign(lane, self._inline[0]):
                 break
             self._inline.popleft()

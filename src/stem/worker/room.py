@@ -43,6 +43,12 @@ class Room:
             if held is not None:
                 yield slot, held
 
+    @property
+    def beside(self) -> int:
+        """How many of those it holds leave room for others: all that share a lane, or an isolate that is not full."""
+        count = len(self.assigned) if self.is_shared else 0
+        return count - 1 if count >= self.slots and not self.child.is_lane else count
+
     def slot_of(self, held: Held) -> int | None:
         return next((slot for slot, running in self.running() if running is held), None)
 
