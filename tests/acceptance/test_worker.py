@@ -354,8 +354,8 @@ def test_a_killed_worker_leaves_no_process_behind(shop: Shell) -> None:
     shop.out("enqueue", "hold")
     with Serving(shop, "--concurrency", "3") as worker:
         until((shop.directory / "holding").exists)
+        until(lambda: len(worker.children) == 4)  # the fork server and its isolates
         children = worker.children
-        assert len(children) == 4, "the fork server and its isolates"
         worker.process.kill()
         assert psutil.wait_procs(children, timeout=2)[1] == []
 
