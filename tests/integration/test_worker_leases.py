@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from support.facts import lives
 from support.fleet import Fleet, FleetWorker, a_fleet
 from support.until import until
 
-SHORT = {"lease_seconds": 1.0, "reclaim_seconds": 0.25}
+SHORT: dict[str, Any] = {"lease_seconds": 1.0, "reclaim_seconds": 0.25}
 
 
 @pytest.fixture

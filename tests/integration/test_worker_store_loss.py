@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -216,25 +217,22 @@ def test_an_ending_that_falls_into_the_outage_is_written_after_it(outage: Outage
 def test_nothing_is_held_ahead_while_tasks_run_that_were_cut_off_and_then_again(
     outage: Outage, fleet: Fleet, tmp_path: Path
 ) -> None:
-    worker = fleet.start(concurrency=2, prefetch=10)
+    worker = fleet.start(concurrency=2, heartbeat_seconds=0.1)
     (running,) = fleet.push("until-there", "running", file=str(tmp_path / "go"))
     fleet.ledger.begun(running)
     (due,) = fleet.push("note", "due", options={"delay": 3.0})  # so that there is something to claim meanwhile
     outage.begin()
     until(lambda: "store.lost while claiming" in worker.text, seconds=20)
     outage.end()
-    more = until(
-        lambda: pushed(fleet, *(f"more{n}" for n in range(20)), task="until-there", file=str(tmp_path / "all")),
-        seconds=AGAIN_SECONDS,
-    )
-    until(lambda: any(mark.startswith("more") for mark in fleet.ledger.runs()))
-    until(lambda: fleet.depth().running == 2)
+    marks = [f"more{n}" for n in range(1500)]
+    more = until(lambda: pushed(fleet, *marks, task="nap", seconds=0.005), seconds=AGAIN_SECONDS)
+    until(lambda: len(fleet.ledger.runs()) > 100)
+    until(lambda: worker.name in fleet.pulses())
     end = time.monotonic() + 1.0
     while time.monotonic() < end:
-        assert fleet.depth().running <= 2
+        assert fleet.pulses()[worker.name].extras["held"] <= 2
     (tmp_path / "go").touch()
-    until(lambda: fleet.depth().running > 2)
-    (tmp_path / "all").touch()
+    until(lambda: fleet.pulses()[worker.name].extras["held"] > 2)
     fleet.ended([running, due, *more])
     assert set(fleet.ledger.runs().values()) == {1}
 
@@ -269,7 +267,7 @@ def test_a_poll_that_does_not_end_gets_a_new_connection_and_then_the_worker_give
     until(lambda: are_gone(tree))
 
 
-def pushed(fleet: Fleet, *marks: str, task: str = "note", **args: str) -> list[str] | None:
+def pushed(fleet: Fleet, *marks: str, task: str = "note", **args: Any) -> list[str] | None:
     """None while the store is not back for us either; pushing an id twice is a no-op."""
     try:
         return fleet.push(task, *marks, **args)
