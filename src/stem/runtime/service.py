@@ -17,9 +17,10 @@ class Service(Protocol):
 
 
 class Ticker:
-    """Calls `duty` every `seconds`, the first time at once. A round that raises is logged, and the next one comes."""
+    """Calls `duty` every `seconds` (a number, or asked anew each time), the first time at once. A round that raises is
+    logged, and the next one comes."""
 
-    def __init__(self, name: str, seconds: float, duty: Callable[[], object]) -> None:
+    def __init__(self, name: str, seconds: float | Callable[[], float], duty: Callable[[], object]) -> None:
         self._name = name
         self._seconds = seconds
         self._duty = duty
@@ -44,4 +45,4 @@ class Ticker:
                 failures += 1
                 if failures == 1:
                     log.warning("%s failed: %s", self._name, error)
-            self._stopped.wait(self._seconds)
+            self._stopped.wait(self._seconds() if callable(self._seconds) else self._seconds)

@@ -3,7 +3,7 @@
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from stem.contracts.store import Store
 from stem.core.heartbeat import Heartbeat
@@ -13,13 +13,20 @@ from stem.worker.settings import WorkerSettings
 
 class Herald:
     def __init__(
-        self, store: Store, pool: Pool, settings: WorkerSettings, queues: list[str], counters: Mapping[str, int]
+        self,
+        store: Store,
+        pool: Pool,
+        settings: WorkerSettings,
+        queues: list[str],
+        counters: Mapping[str, int],
+        state: Callable[[], str],
     ) -> None:
         self._store = store
         self._pool = pool
         self._settings = settings
         self._queues = queues
         self._counters = counters
+        self._state = state
         self._since = time.monotonic()
         self._host = socket.gethostname()
 
@@ -31,14 +38,19 @@ class Herald:
             host=self._host,
             pid=os.getpid(),
             uptime_seconds=round(time.monotonic() - self._since, 3),
-            concurrency=self._settings.concurrency,
+            concurrency=self._pool.concurrency,
             in_flight=len(self._pool.running),
             queues=self._queues,
             queue_depth=sum(each.ready for each in depth.values()),
             memory_bytes=sum(map(_memory, (os.getpid(), *self._pool.pids))),
             load=os.getloadavg()[0],
             counters=dict(self._counters),
-            extras={"held": self._pool.load, "isolates": self._pool.pids},
+            extras={
+                "state": self._state(),
+                "held": self._pool.load,
+                "isolates": self._pool.pids,
+                "beatSeconds": self._settings.heartbeat_seconds,
+            },
         )
         self._store.heartbeats.beat(heartbeat, ttl_seconds=self._settings.heartbeat_seconds * 3)
 

@@ -6,14 +6,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Thread
+from typing import Any
 
 from stem.backends import placed
 from stem.client.app import Stem
 from stem.client.link import open_store
+from stem.control.listener import Listener
+from stem.control.responder import Responder
+from stem.control.transports.broadcast import BroadcastTransport
+from stem.control.transports.broker import BrokerTransport
 from stem.core.delivery import Delivery, Ending, Report
 from stem.core.errors import StemError
+from stem.core.lifecycle import EventKind
+from stem.runtime.keys import Keyring
 from stem.runtime.service import Ticker
 from stem.worker import wire
+from stem.worker.autoscaler import Autoscaler
 from stem.worker.brood import Brood, OpenLane
 from stem.worker.clerk import Clerk
 from stem.worker.fetcher import Fetcher
@@ -28,6 +36,7 @@ from stem.worker.pool import Pool
 from stem.worker.scribe import Scribe
 from stem.worker.settings import Mode, WorkerSettings
 from stem.worker.settler import Settler
+from stem.worker.steering import Steering
 from stem.worker.turns import AsOne, InTurn
 
 log = logging.getLogger("stem.worker")
@@ -44,6 +53,7 @@ class Parts:
         told: Manifest,
         make_nursery: Callable[[], Nursery],
         fail: Callable[[str], None],
+        shut_down: Callable[[Mode], None],
         app: Stem | None,
     ) -> None:
         """With an app its tasks run in this very process; without one, in isolates."""
@@ -55,6 +65,7 @@ class Parts:
         self._shares_store = app is not None and not self.store.capabilities.crosses_processes
         self.queues = list(settings.queues) or told.queues
         self.paused: set[str] = set()
+        self.is_draining = False
         self.settler = Settler(self.store.broker, settings.name, self._settled)
         self.pool = Pool(
             partial(
@@ -70,18 +81,25 @@ class Parts:
             self,
             Limits(settings.soft_limit, settings.hard_limit, settings.grace_seconds),
         )
-        facts = {task.name: task for task in told.tasks}
+        self.facts = {task.name: task for task in told.tasks}
         self.gate = Gate(
-            self.store.limiter, facts, lease_seconds=settings.lease_seconds, fails_open=settings.limiter_fails_open
+            self.store.limiter, self.facts, lease_seconds=settings.lease_seconds, fails_open=settings.limiter_fails_open
         )
         self._keeper = Keeper(self.store, self.pool, settings.lease_seconds)
         self._scribe = Scribe(self.store.broker, settings.name)
         self._clerk = Clerk(self.store.broker)
-        self._herald = Herald(self.store, self.pool, settings, self.queues, self.settler.counters)
+        self.autoscaler = Autoscaler(self.store, self.pool, self.queues, settings.name, settings.autoscale)
+        self.steering = Steering(self, shut_down)
+        self.responder = self._make_responder()
+        self._ears = self._make_ears()
+        self._herald = Herald(
+            self.store, self.pool, settings, self.queues, self.settler.counters, lambda: self.steering.state
+        )
         self._tickers = [
             Ticker("keeper", self._keeper.tick_seconds, self._keeper.tick),
             Ticker("herald", settings.heartbeat_seconds, self._herald.beat),
             Ticker("janitor", settings.reclaim_seconds, self._reclaim),
+            Ticker("autoscaler", self.autoscaler.seconds, self.autoscaler.tick),
             Ticker("pruner", PRUNE_SECONDS, self.store.upkeep.prune),
         ]
         self._rebuilt_at: float | None = None
@@ -92,11 +110,14 @@ class Parts:
             service.start()
         self.pool.start(nursery)
         self.fetcher.start()
+        self._ears.start()
         for ticker in self._tickers:
             ticker.start()
+        self._note(EventKind.WORKER_STARTED, {"queues": self.queues, "concurrency": self.settings.concurrency})
 
     def stop(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
         """Stop the fetcher before the pool: a lease claimed now would wait for a slot that never comes."""
+        self.is_draining = True
         self.fetcher.stop()
         self.pool.drain("the worker is shutting down")
         self._let_end(mode, wanted)
@@ -107,6 +128,8 @@ class Parts:
         for service in (self._clerk, self._scribe, self.settler):
             service.stop()
         self.pool.stop()
+        self._ears.stop()  # operators may ask to the last
+        self._note(EventKind.WORKER_STOPPED, {"mode": mode, "counters": dict(self.settler.counters)})
         with suppress(StemError):
             self._herald.leave()
         if self._owns_store:
@@ -177,10 +200,47 @@ class Parts:
     def is_stuck(self) -> None:
         self.fetcher.hold_nothing()
 
-    def recycled(self, pid: int, reason: str) -> None: ...
+    def recycled(self, pid: int, reason: str) -> None:
+        # Not here: the pool does not wait for a store.
+        Thread(target=self._note, args=(EventKind.WORKER_RECYCLED, {"isolate": pid, "reason": reason})).start()
 
     def failed(self, sentence: str) -> None:
         self._fail(sentence)
+
+    # What operators ask
+
+    def pause(self, queues: Sequence[str]) -> list[str]:
+        self.paused.update(queues)
+        self.pool.pause(queues)
+        self._note(EventKind.WORKER_PAUSED, {"queues": list(queues)})
+        return sorted(self.paused)
+
+    def resume(self, queues: Sequence[str]) -> list[str]:
+        self.paused.difference_update(queues)
+        self.pool.resume(queues)
+        self._note(EventKind.WORKER_RESUMED, {"queues": list(queues)})
+        return sorted(self.paused)
+
+    def _note(self, kind: EventKind, data: dict[str, Any]) -> None:
+        try:
+            self.store.events.note(kind, worker=self.settings.name, data=data)
+        except StemError as error:
+            log.warning("%s not noted: %s", kind.value, error)
+
+    def _make_responder(self) -> Responder:
+        control = self._store_settings.control
+        return Responder(
+            self.steering,
+            namespace=self._store_settings.control_namespace,
+            clock=self.store.upkeep.now,
+            keyring=Keyring.parse(self._store_settings.signing_keys),
+            commands_per_second=control.commands_per_second,
+        )
+
+    def _make_ears(self) -> Listener:
+        mail, namespace, name = self.store.mail, self._store_settings.control_namespace, self.settings.name
+        transports = [BrokerTransport(mail, namespace, name), BroadcastTransport(mail, namespace, name)]
+        return Listener(transports, self.responder)
 
     def _make_fetcher(self) -> Fetcher:
         store = self.store if self._shares_store else open_store(self._store_settings)

@@ -189,6 +189,11 @@ class Pool:
         return self.load - sum(room.beside for room in list(self.brood.rooms.values()))
 
     @property
+    def waiting(self) -> int:
+        """How many of them have not begun."""
+        return max(0, self.load - len(self.running))
+
+    @property
     def running(self) -> list[tuple[Held, float]]:
         """What runs at this moment, and for how long."""
         now = time.monotonic()

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from stem.core.autoscale import Autoscale
+from stem.core.autoscale import check as check_autoscale
 from stem.core.errors import ConfigError
 from stem.runtime.process import usable_cpus
 
@@ -36,6 +38,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     warm_seconds: float | None = None  # how long a warm stop waits before it becomes a soft one
     max_tasks_per_isolate: int | None = None
     max_memory_per_isolate: int | None = None  # bytes, of the isolate and its children
+    autoscale: Autoscale = Autoscale()
 
 
 def check(settings: WorkerSettings) -> WorkerSettings:
@@ -61,6 +64,7 @@ def check(settings: WorkerSettings) -> WorkerSettings:
         raise ConfigError(
             f"Worker name {settings.name!r} is not 1 to 128 of letters, digits, '.', '_', '@', ':' and '-'."
         )
+    check_autoscale(settings.autoscale)
     return msgspec.structs.replace(
         settings, concurrency=settings.concurrency or usable_cpus(), name=settings.name or _default_name()
     )

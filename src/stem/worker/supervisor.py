@@ -122,7 +122,7 @@ class Worker:
 
         try:
             self._parts = Parts(
-                self.settings, told, self._make_nursery, self.fail, self._app if self._in_process else None
+                self.settings, told, self._make_nursery, self.fail, self.stop, self._app if self._in_process else None
             )
         except BaseException:
             self._unload()
