@@ -13,6 +13,10 @@ import click
 from stem.cli import times
 from stem.cli.session import Session, check_flags_hold, in_session
 from stem.cli.show import plain
+from stem.cli.worker_diagnose import diagnose
+from stem.cli.worker_healthcheck import healthcheck
+from stem.cli.worker_multi import multi
+from stem.cli.worker_status import status
 from stem.core.errors import StemError, UsageError
 
 if TYPE_CHECKING:
@@ -166,3 +170,7 @@ def _banner(worker: "Worker", path: str) -> str:
     if sys.stderr.isatty():
         lines.append("Ctrl-C stops it.")
     return "\n".join(map(plain, lines))
+
+
+for command in (status, healthcheck, diagnose, multi):
+    worker.add_command(command)

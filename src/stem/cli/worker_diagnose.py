@@ -1,0 +1,231 @@
+"""`stem worker diagnose`: look for what would keep a worker from starting or working, before it is started."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from stem.cli import show
+from stem.cli.failure import FAILURE
+from stem.cli.launching import command_options, from_variable, words
+from stem.cli.session import Session, check_shared, in_session
+from stem.core.errors import StemError
+
+if TYPE_CHECKING:
+    from stem.contracts.store import Store
+    from stem.core.config import Settings
+
+MOST_SKEW_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    check: str
+    level: Literal["ok", "warning", "error"]
+    message: str
+
+
+def _with_command_options(function: Any) -> Any:
+    for option in reversed(command_options):
+        function = option(function)
+    return function
+
+
+@click.command()
+@click.option("--node", envvar="STEM_WORKER_NODE", show_envvar=True, help="Fills in %n in the names of files.")
+@click.option("--pidfile", envvar="STEM_WORKER_PIDFILE", show_envvar=True, help="Its pid file.")
+@click.option("--logfile", envvar="STEM_WORKER_LOGFILE", show_envvar=True, help="Its log.")
+@click.option("--workdir", metavar="DIR", help="Where it is to run.")
+@_with_command_options
+@in_session
+def diagnose(session: Session, node: str | None, **given: str | None) -> None:
+    """Check files, environment, command, store, clock and signing keys.
+
+    What is not named is not looked at, except for the command, the store, the clock and the keys. Exit code 70 if there is an
+    error; warnings alone leave it at 0.
+
+    \b
+    Example: stem worker diagnose --pidfile /run/stem/alpha.pid --logfile /var/log/stem/alpha.log
+    """
+    found = list(_findings(session, _expanded(node, given)))
+    errors = [each for each in found if each.level == "error"]
+    if session.as_json:
+        show.json(_report(found))
+    else:
+        show.table(("", "check", ""), [(each.level, each.check, each.message) for each in found], empty="")
+    if errors:
+        click.get_current_context().exit(FAILURE)
+
+
+def _expanded(node: str | None, given: Mapping[str, str | None]) -> dict[str, str | None]:
+    from stem.runtime.placeholders import nodes
+
+    if node is None:
+        return dict(given)
+    (named,) = nodes((node,))
+    files = {name: given[name] for name in ("pidfile", "logfile", "workdir", "env_file")}
+    return {**given, **{name: value and named.expand(value) for name, value in files.items()}}
+
+
+def _report(found: list[Finding]) -> dict[str, Any]:
+    levels = {level: [each.message for each in found if each.level == level] for level in ("error", "warning")}
+    return {
+        "status": "error" if levels["error"] else "warning" if levels["warning"] else "ok",
+        "errors": levels["error"],
+        "warnings": levels["warning"],
+        "checks": found,
+    }
+
+
+def _findings(session: Session, given: Mapping[str, str | None]) -> Iterator[Finding]:
+    if given["pidfile"] is not None:
+        yield from _pidfile(Path(given["pidfile"]).absolute())
+    if given["logfile"] is not None:
+        yield from _logfile(Path(given["logfile"]).absolute())
+    if given["workdir"] is not None:
+        yield _folder("workdir", Path(given["workdir"]).absolute())
+    if given["env_file"] is not None:
+        yield from _environment(Path(given["env_file"]).absolute())
+    yield _command(given["command"], given["command_line"], given["workdir"])
+    yield from _service(session)
+
+
+def _pidfile(path: Path) -> Iterator[Finding]:
+    from stem.runtime import pidfile
+
+    found = pidfile.read(path)
+    message = pidfile.sentence(path, found)
+    match found:
+        case pidfile.Running():
+            yield Finding("pid file", "ok", message)
+        case pidfile.Missing():
+            yield _folder("pid file", path.parent)
+        case pidfile.Stale() | pidfile.Recycled():
+            yield Finding("pid file", "warning", message)
+            yield _folder("pid file", path.parent)
+        case pidfile.Unreadable():
+            yield Finding("pid file", "error", message)
+
+
+def _logfile(path: Path) -> Iterator[Finding]:
+    if path.is_dir():
+        yield Finding("log file", "error", f"{path} is a folder; name a file in it.")
+    elif path.exists() and not os.access(path, os.W_OK):
+        yield Finding("log file", "error", f"{path} cannot be written to by this user; see its owner and mode.")
+    elif path.exists():
+        yield Finding("log file", "ok", f"{path} can be written to.")
+    else:
+        yield _folder("log file", path.parent)
+
+
+def _folder(check: str, folder: Path) -> Finding:
+    """One that is missing is made at the start, if whoever starts may do so."""
+    existing = next(each for each in (folder, *folder.parents) if each.exists())
+    if not existing.is_dir():
+        return Finding(check, "error", f"{existing} is not a folder; move it away, or name another.")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return Finding(
+            check, "error", f"The folder {existing} cannot be written to by this user; see its owner and mode."
+        )
+    if existing != folder:
+        return Finding(check, "warning", f"The folder {folder} does not exist; `stem worker multi start` makes it.")
+    return Finding(check, "ok", f"The folder {folder} can be written to.")
+
+
+def _environment(path: Path) -> Iterator[Finding]:
+    """What it holds counts in the checks that follow, as it does in the worker."""
+    from stem.runtime.envfile import read
+
+    found = read(path)
+    os.environ.update(found.variables)
+    for fault in found.faults:
+        yield Finding("environment", "error", fault)
+    if not found.faults:
+        yield Finding("environment", "ok", f"{path} sets {len(found.variables)} variables.")
+
+
+def _command(command: str | None, line: str | None, workdir: str | None) -> Finding:
+    try:
+        chosen = words(command, line) or from_variable(os.environ)
+    except StemError as error:
+        return Finding("command", "error", str(error))
+    if not chosen:
+        return Finding("command", "ok", "It is this very `stem worker start`.")
+    # A name with a slash counts from where the worker runs.
+    program = chosen[0] if "/" not in chosen[0] else str(Path(workdir or ".", chosen[0]))
+    place = shutil.which(program)
+    if place is None:
+        remedy = "name its whole path, or see that it may be executed"
+        return Finding("command", "error", f"The command {chosen[0]} is not found; {remedy}.")
+    return Finding("command", "ok", f"It is {place}.")
+
+
+def _service(session: Session) -> Iterator[Finding]:
+    """Settings first: without them there is no store to ask."""
+    try:
+        settings = check_shared(session.settings())
+    except StemError as error:
+        yield Finding("settings", "error", str(error))
+        return
+    yield _keys(settings)
+    yield from _stores(settings)
+
+
+def _keys(settings: "Settings") -> Finding:
+    from stem.runtime.keys import Keyring
+
+    try:
+        keyring = Keyring.parse(settings.signing_keys)
+    except StemError as error:
+        return Finding("signing keys", "error", str(error))
+    return Finding("signing keys", "ok", "They can be read." if keyring else "There are none; nothing is signed.")
+
+
+def _stores(settings: "Settings") -> Iterator[Finding]:
+    from stem.backends import placed
+
+    try:
+        there = placed(settings)
+    except StemError as error:
+        yield Finding("store", "error", str(error))
+        return
+    yield from _store("store", there.broker_url, there)
+    if there.results_are_apart and there.results_url is not None:
+        yield from _store("result store", there.results_url, there)
+
+
+def _store(check: str, url: str, settings: "Settings") -> Iterator[Finding]:
+    from stem.backends import connect
+    from stem.core.config import masked
+
+    try:
+        store = connect(url, settings)
+    except StemError as error:
+        yield Finding(check, "error", str(error))
+        return
+    try:
+        diagnosis = store.upkeep.diagnose()
+        yield Finding(check, "ok", f"{masked(url)} answers: {diagnosis.server}.")
+        yield from (Finding(check, "warning", warning) for warning in diagnosis.warnings)
+        yield _clock(store)
+    except StemError as error:
+        yield Finding(check, "error", str(error))
+    finally:
+        store.upkeep.close()
+
+
+def _clock(store: "Store") -> Finding:
+    """Against the middle of the question, so that a slow line is not taken for a wrong clock."""
+    before = time.time()
+    theirs = store.upkeep.now()
+    skew = (before + time.time()) / 2 - theirs
+    if abs(skew) <= MOST_SKEW_SECONDS:
+        return Finding("clock", "ok", f"{abs(skew):.3f} s from the store's.")
+    direction = "ahead of" if skew > 0 else "behind"
+    message = f"This machine's clock is {abs(skew):.1f} s {direction} the store's, which decides; set it by NTP."
+    return Finding("clock", "warning", message)
