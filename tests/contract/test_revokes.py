@@ -1,16 +1,47 @@
 """Durable, versioned "do not run" marks."""
 
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
-from conftest import OpenStore
-from stem.contracts.store import Store
+import pytest
+
+from conftest import BACKENDS, url_of
+from stem.backends import RevokeStore
 from stem.core.revoke import RevokeRequest
 from support.beside import Errand, barrier, together
-from support.errands import revoke_many
+from support.revoking import open_revokes, revoke_many
 from support.until import until
 
+# Besides the stores of tasks, a file can keep revokes.
+REVOKE_BACKENDS = (*BACKENDS, "file")
 
-def test_a_mark_is_read_back_whole(store: Store) -> None:
+
+@pytest.fixture(params=REVOKE_BACKENDS)
+def revokes_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"file://{tmp_path}/revokes.stem" if request.param == "file" else url_of(request.param, request, tmp_path)
+
+
+@pytest.fixture
+def open_store(revokes_url: str, namespace: str) -> Iterator[Callable[[], RevokeStore]]:
+    """Connect once more to the test's store. Closed when the test ends."""
+    opened: list[RevokeStore] = []
+
+    def open_one() -> RevokeStore:
+        opened.append(open_revokes(revokes_url, namespace))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def store(open_store: Callable[[], RevokeStore]) -> RevokeStore:
+    return open_store()
+
+
+def test_a_mark_is_read_back_whole(store: RevokeStore) -> None:
     assert store.revokes.version() == 0
     request = RevokeRequest(
         task_id="a", reason="ü", requester="ops", terminate=True, signal="SIGTERM", expires_seconds=60
@@ -30,7 +61,7 @@ def test_a_mark_is_read_back_whole(store: Store) -> None:
     assert store.revokes.version() == mark.version > 0
 
 
-def test_versions_grow_and_a_follower_misses_none(store: Store, open_store: OpenStore) -> None:
+def test_versions_grow_and_a_follower_misses_none(store: RevokeStore, open_store: Callable[[], RevokeStore]) -> None:
     first = store.revokes.put([RevokeRequest(task_id=id) for id in "abc"])
     second = open_store().revokes.put([RevokeRequest(task_id="d")])
     versions = [mark.version for mark in [*first, *second]]
@@ -41,7 +72,7 @@ def test_versions_grow_and_a_follower_misses_none(store: Store, open_store: Open
     assert store.revokes.since(versions[-1], limit=10) == []
 
 
-def test_a_second_mark_replaces_the_first_with_a_new_version(store: Store) -> None:
+def test_a_second_mark_replaces_the_first_with_a_new_version(store: RevokeStore) -> None:
     store.revokes.put([RevokeRequest(task_id="a", reason="one"), RevokeRequest(task_id="b")])
     (again,) = store.revokes.put([RevokeRequest(task_id="a", reason="two")])
     assert store.revokes.get(["a"]) == {"a": again}
@@ -51,7 +82,7 @@ def test_a_second_mark_replaces_the_first_with_a_new_version(store: Store) -> No
     assert store.revokes.get(["c"])["c"].reason == "y"
 
 
-def test_an_expired_mark_is_gone_and_prune_is_exact(store: Store) -> None:
+def test_an_expired_mark_is_gone_and_prune_is_exact(store: RevokeStore) -> None:
     store.revokes.put(
         [
             RevokeRequest(task_id="short", expires_seconds=0.1),
@@ -71,18 +102,18 @@ def test_an_expired_mark_is_gone_and_prune_is_exact(store: Store) -> None:
     assert next_mark.version > highest
 
 
-def test_a_mark_replaced_before_it_expired_lives_by_the_new_one(store: Store) -> None:
+def test_a_mark_replaced_before_it_expired_lives_by_the_new_one(store: RevokeStore) -> None:
     store.revokes.put([RevokeRequest(task_id="a", expires_seconds=0.05)])
     (mark,) = store.revokes.put([RevokeRequest(task_id="a")])
-    until(lambda: store.upkeep.now() > mark.created_at.timestamp() + 0.1)
+    until(lambda: store.now() > mark.created_at.timestamp() + 0.1)
     assert store.revokes.prune() == 0
     assert store.revokes.get(["a"]) == {"a": mark}
 
 
-def test_no_two_writers_get_one_version(store: Store, open_store: OpenStore) -> None:
+def test_no_two_writers_get_one_version(store: RevokeStore, open_store: Callable[[], RevokeStore]) -> None:
     stores = [open_store() for _ in range(4)]
 
-    def put_many(n: int, each: Store) -> list[int]:
+    def put_many(n: int, each: RevokeStore) -> list[int]:
         return [each.revokes.put([RevokeRequest(task_id=f"{n}-{k}")])[0].version for k in range(20)]
 
     answers = together([partial(put_many, n, each) for n, each in enumerate(stores)])
@@ -93,16 +124,40 @@ def test_no_two_writers_get_one_version(store: Store, open_store: OpenStore) -> 
     assert store.revokes.version() == max(given)
 
 
-def test_a_follower_misses_nothing_that_processes_write(durable_store: Store, durable_url: str, namespace: str) -> None:
+def test_namespaces_do_not_see_each_others_marks(store: RevokeStore, revokes_url: str, namespace: str) -> None:
+    other = open_revokes(revokes_url, f"{namespace}-other")
+    store.revokes.put([RevokeRequest(task_id="a"), RevokeRequest(task_id="b", expires_seconds=0.05)])
+    assert (other.revokes.get(["a"]), other.revokes.since(0, limit=9), other.revokes.version()) == ({}, [], 0)
+    other.revokes.put([RevokeRequest(task_id="a", reason="theirs"), RevokeRequest(task_id="c", expires_seconds=0.05)])
+    until(lambda: not store.revokes.get(["b"]) and not other.revokes.get(["c"]))
+    assert store.revokes.prune() == 1
+    assert (store.revokes.get(["a"])["a"].reason, other.revokes.get(["a"])["a"].reason) == ("", "theirs")
+    assert other.revokes.prune() == 1
+    assert store.revokes.version() == other.revokes.version() == 2
+    other.close()
+
+
+@pytest.mark.parametrize("revokes_url", REVOKE_BACKENDS[1:], indirect=True)
+def test_a_follower_misses_nothing_that_processes_write(store: RevokeStore, revokes_url: str, namespace: str) -> None:
     gate = barrier(4)
-    writers = [Errand(revoke_many, durable_url, namespace, f"w{n}", 30, gate) for n in range(3)]
+    errand = partial(Errand, revoke_many, "memory://unused", "unused", revokes_url, namespace)
+    writers = [errand(f"w{n}", 30, gate) for n in range(3)]
     gate.wait(60)
     seen: list[int] = []
 
     def follow() -> bool:
-        seen.extend(mark.version for mark in durable_store.revokes.since(seen[-1] if seen else 0, limit=5))
+        seen.extend(mark.version for mark in store.revokes.since(seen[-1] if seen else 0, limit=5))
         return len(seen) == 90
 
     until(follow, seconds=30)
     given = [version for writer in writers for version in writer.result()]
     assert seen == sorted(given)
+
+
+@pytest.mark.parametrize("revokes_url", REVOKE_BACKENDS[1:], indirect=True)
+def test_marks_outlive_the_connection(store: RevokeStore, open_store: Callable[[], RevokeStore]) -> None:
+    marks = store.revokes.put([RevokeRequest(task_id=id, reason="stay") for id in "ab"])
+    store.close()
+    again = open_store()
+    assert again.revokes.since(0, limit=10) == marks
+    assert again.revokes.put([RevokeRequest(task_id="c")])[0].version > marks[-1].version

@@ -1,11 +1,14 @@
 """Stores, one folder a technology. `connect(url)` is the only way in."""
 
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from urllib.parse import urlsplit
 
 import msgspec
 
+from stem.contracts.revokes import Revokes
 from stem.contracts.store import Store
 from stem.core.config import Settings, masked
 from stem.core.errors import ConfigError
@@ -20,16 +23,19 @@ _MODULES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class RevokeStore:
+    """Where revokes are kept, with or without tasks beside them."""
+
+    url: str  # without its password
+    revokes: Revokes
+    now: Callable[[], float]  # the store's clock
+    close: Callable[[], None]
+
+
 def connect(url: str, settings: Settings) -> Store:
     """Open the store that the URL names, its schema made or migrated. Raises ConfigError, StoreUnavailable, StoreRefused."""
-    try:
-        scheme = urlsplit(url).scheme
-    except ValueError as error:
-        raise ConfigError(f"{masked(url)!r} is not a URL ({error}); use a form like redis://host:6379/0.") from error
-    if scheme not in _MODULES:
-        raise ConfigError(
-            f"{masked(url)!r} is not a store that Stem knows; use sqlite:///path, redis://host, postgresql://host/db or memory://."
-        )
+    scheme = check_url(url)
     module, extra = _MODULES[scheme]
     try:
         backend = import_module(module)
@@ -51,16 +57,52 @@ def preload(url: str) -> None:
             import_module(module)
 
 
+def connect_revokes(settings: Settings) -> RevokeStore:
+    """Open the store of the revokes: the one named for them, else that of the results, else the broker's. It may also be a
+    file: file:///path, or a bare path. Raises ConfigError, StoreUnavailable, StoreRefused."""
+    url = settings.revokes_url
+    if url is not None and is_file(url):
+        from stem.backends import file
+
+        marks = file.connect(url, settings)
+        return RevokeStore(url=url, revokes=marks, now=marks.now, close=marks.close)
+    store = connect(settings.revokes_place, settings)
+    return RevokeStore(url=store.url, revokes=store.revokes, now=store.upkeep.now, close=store.upkeep.close)
+
+
+def is_file(url: str) -> bool:
+    """A file:// URL, or no URL at all: a bare path."""
+    return url.lower().startswith("file:") or "://" not in url
+
+
+def check_url(url: str) -> str:
+    """The scheme of a store that Stem knows. Opens nothing. Raises ConfigError."""
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError as error:
+        raise ConfigError(f"{masked(url)!r} is not a URL ({error}); use a form like redis://host:6379/0.") from error
+    if scheme not in _MODULES:
+        raise ConfigError(
+            f"{masked(url)!r} is not a store that Stem knows; use sqlite:///path, redis://host, postgresql://host/db or memory://."
+        )
+    return scheme
+
+
 def placed(settings: Settings) -> Settings:
     """The settings with paths that mean the same from any working directory. Raises StoreRefused."""
     return msgspec.structs.replace(
         settings,
         broker_url=_absolute(settings.broker_url),
         results_url=None if settings.results_url is None else _absolute(settings.results_url),
+        revokes_url=None if settings.revokes_url is None else _absolute(settings.revokes_url, may_be_file=True),
     )
 
 
-def _absolute(url: str) -> str:
+def _absolute(url: str, *, may_be_file: bool = False) -> str:
+    if may_be_file and is_file(url):
+        from stem.backends.file.address import address
+
+        return str(address(url))
     if not url.lower().startswith("sqlite:"):
         return url
     from stem.backends.sqlite.address import absolute
