@@ -13,7 +13,23 @@ MOST_ISOLATES = 1000
 _LONGEST_SECONDS = 7 * 86400.0
 
 
-class Autoscale(msgspec.Struct, frozen=True, kw_only=True):
+_NAMES = {
+    "enabled": "enabled",
+    "minimum": "min",
+    "maximum": "max",
+    "scale_up_step": "scaleUpStep",
+    "scale_down_step": "scaleDownStep",
+    "idle_seconds": "idleSeconds",
+    "tick_seconds": "tick",
+    "scale_up_cool_down_seconds": "scaleUpCoolDown",
+    "scale_down_cool_down_seconds": "scaleDownCoolDown",
+    "scale_up_trigger": "scaleUpTrigger",
+    "backlog_per_isolate": "backlogPerIsolate",
+}
+_FIELDS = {f"autoscale.{name}": field for field, name in _NAMES.items()}
+
+
+class Autoscale(msgspec.Struct, frozen=True, kw_only=True, rename=_NAMES):
     """Opt-in: as it stands, a worker keeps the concurrency that it was given."""
 
     enabled: bool = False
@@ -52,7 +68,6 @@ OPTIONS = (
     Option("autoscale.scaleUpTrigger", number(1e6), 1.0),
     Option("autoscale.backlogPerIsolate", number(1e6), 2.0, spellings=("prefetchMultiplier", "prefetchPerIsolate")),
 )
-_FIELDS = dict(zip((option.path for option in OPTIONS), Autoscale.__struct_fields__, strict=True))
 
 
 def autoscale_of(values: Mapping[str, Any]) -> Autoscale:
@@ -71,7 +86,7 @@ def changed(config: Autoscale, changes: Mapping[str, Any]) -> Autoscale:
 
 def check(config: Autoscale) -> Autoscale:
     """What code gave, under the rules of the file. Raises ConfigError."""
-    told = {path.rpartition(".")[2]: getattr(config, field) for path, field in _FIELDS.items()}
+    told = {name: getattr(config, field) for field, name in _NAMES.items()}
     wrong = read_block(OPTIONS, "autoscale", told).errors
     if not wrong and config.minimum > config.maximum:
         wrong = [f"autoscale.min {config.minimum} is above autoscale.max {config.maximum}; lower it."]

@@ -1,7 +1,7 @@
 """Options as people write them, in a file or in the environment: read, checked, or refused with the reason."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,15 +67,19 @@ def read_environment(options: Iterable[Option], env: Mapping[str, str]) -> Readi
     return reading
 
 
-def read_block(options: Sequence[Option], block: str, document: Mapping[Any, Any]) -> Reading:
-    """One block of a file, whatever way its keys are spelled. What is null counts as unset."""
+def read_block(
+    options: Iterable[Option], block: str, document: Mapping[Any, Any], *, neighbours: Iterable[str] = ()
+) -> Reading:
+    """One block of a file, whatever way its keys are spelled. What is null counts as unset. `neighbours` are what else
+    a key that is not known may have been meant for."""
     reading = Reading()
     by_spelling = {_plain(spelling): o for o in options for spelling in (o.name, *o.spellings)}
     for key, value in document.items():
         there = f"{block}.{key}" if block else str(key)
         option = by_spelling.get(_plain(str(key)))
         if option is None:
-            reading.warnings.append(f"{there} is not known{near(there, by_spelling, block)}; it is ignored.")
+            known = [*(each.path for each in by_spelling.values()), *neighbours]
+            reading.warnings.append(f"{there} is not known, and ignored{near(there, known)}")
         elif option.path in reading.values:
             reading.errors.append(f"{there} says again what another spelling of {option.path} has said; keep one.")
         elif value is not None:
@@ -83,12 +87,13 @@ def read_block(options: Sequence[Option], block: str, document: Mapping[Any, Any
     return reading
 
 
-def near(name: str, known: Mapping[str, Option], block: str = "") -> str:
+def near(name: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
+    """The end of a sentence: which of the known names is likely to be meant."""
     from difflib import get_close_matches
 
-    key = _plain(name.removeprefix(f"{block}."))
-    found = get_close_matches(key, known, n=1, cutoff=0.7)
-    return f"; did you mean {known[found[0]].path}?" if found else ""
+    by_plain = {_plain(each): each for each in known}
+    found = get_close_matches(_plain(name), by_plain, n=1, cutoff=cutoff)
+    return f"; did you mean {by_plain[found[0]]}?" if found else "."
 
 
 def duration(text: str) -> float | None:

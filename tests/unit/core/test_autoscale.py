@@ -120,7 +120,7 @@ def test_the_block_of_the_specification_is_the_default() -> None:
         ({"scaleUpTrigger": float("nan")}, "autoscale.scaleUpTrigger is nan"),
         ({"idleSeconds": -1}, "autoscale.idleSeconds is -1"),
         ({"enabled": "yes"}, "autoscale.enabled is 'yes'; use a switch"),
-        ({"maxx": 3}, "autoscale.maxx is not known; did you mean autoscale.max?"),
+        ({"maxx": 3}, "autoscale.maxx is not known, and ignored; did you mean autoscale.max?"),
         ({"min": 2, "minConcurrency": 3}, "autoscale.minConcurrency says again"),
         ({"min": 0, "max": 0}, "autoscale.min is 0; use a whole number from 1 to 1,000. autoscale.max is 0"),
     ],
