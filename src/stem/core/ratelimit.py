@@ -8,6 +8,9 @@ import msgspec
 from stem.core.errors import InvalidTask
 
 HORIZON_SECONDS = 60.0  # nobody is told to come back much later than this
+# Over the burst, while there are promises: who comes for a promised token a little late must find it, and leave the next
+# one where it was promised. Without this a burst of 1 loses a third of its rate.
+KEPT_TOKENS = 0.5
 GRACE_SECONDS = 1e-6  # clocks are no finer: who comes back when told must not miss its token by a rounding
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -74,6 +77,7 @@ def full_at(level: Level, burst: float) -> float:
 def _now_in(level: Level, pace_seconds: float, burst: float, now: float) -> tuple[float, float]:
     """Its tokens, and for how long they are promised. Promises made at another pace are void."""
     passed_seconds = now - level.updated_at
-    tokens = min(burst, level.tokens + passed_seconds / pace_seconds)
-    is_void = level.pace_seconds != pace_seconds
-    return tokens, 0.0 if is_void else max(0.0, level.promised_seconds - passed_seconds)
+    promised_seconds = level.promised_seconds if level.pace_seconds == pace_seconds else 0.0
+    most = burst + KEPT_TOKENS if promised_seconds > 0 else burst
+    tokens = min(most, level.tokens + passed_seconds / pace_seconds)
+    return tokens, max(0.0, promised_seconds - passed_seconds)

@@ -46,6 +46,15 @@ def test_each_that_comes_back_when_told_is_granted() -> None:
         assert taker.take() == 0.0
 
 
+def test_those_that_come_back_a_little_late_cost_nobody_a_token() -> None:
+    taker = Taker(pace_seconds=0.1, burst=1)
+    assert taker.take() == 0.0
+    waits = [taker.take() for _ in range(50)]
+    for n, wait in enumerate(waits):
+        taker.now = BEGIN + wait + n * 7 % 10 / 10 * 0.045
+        assert taker.take() == 0.0, n
+
+
 def test_past_the_horizon_chance_decides_and_nothing_changes() -> None:
     taker = Taker(pace_seconds=1, burst=1)
     waits = [taker.take() for _ in range(61)]

@@ -2,7 +2,7 @@
 -- Limiter.take: one token from each bucket, in order; core/ratelimit.py says how, and why.
 -- INPUT {{key, pace: how long a token takes to come, burst}, …}
 -- Reply: for each 0 if it is granted, else how long to stay away.
-local HORIZON, GRACE = 60000000, 1
+local HORIZON, GRACE, KEPT = 60000000, 1, 0.5
 
 local levels, bursts, touched = {}, {}, {} -- by key; the keys that have changed
 
@@ -33,8 +33,12 @@ local function now_in(level, pace, burst)
     return burst, 0
   end
   local tokens, promised, old_pace, updated = unpack(level)
+  if old_pace ~= pace then
+    promised = 0
+  end
   local passed = NOW - updated
-  return math.min(burst, tokens + passed / pace), old_pace == pace and math.max(0, promised - passed) or 0
+  local most = promised > 0 and burst + KEPT or burst
+  return math.min(most, tokens + passed / pace), math.max(0, promised - passed)
 end
 
 local function take(place, key, pace, burst)

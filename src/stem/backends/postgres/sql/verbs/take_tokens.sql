@@ -38,8 +38,9 @@ BEGIN
             _burst := bursts[_place];
             _horizon := greatest(60, 2 * _pace);
             _passed := _now - bucket.updated_at;
-            _tokens := least(_burst, bucket.tokens + _passed / _pace);
-            _promised := CASE WHEN bucket.pace_seconds = _pace THEN greatest(0, bucket.promised_seconds - _passed) ELSE 0 END;
+            _promised := CASE WHEN bucket.pace_seconds = _pace THEN bucket.promised_seconds ELSE 0 END;
+            _tokens := least(_burst + CASE WHEN _promised > 0 THEN 0.5 ELSE 0 END, bucket.tokens + _passed / _pace);
+            _promised := greatest(0, _promised - _passed);
             _missing := (1 - _tokens) * _pace;
             IF _missing <= 1e-6 THEN
                 _tokens := _tokens - 1;

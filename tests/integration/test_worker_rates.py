@@ -1,0 +1,153 @@
+"""Limits over a fleet of real workers: how often tasks start, how many run at once, and what a refusal costs."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stem.backends import connect
+from stem.core.config import Settings
+from stem.core.lifecycle import EventKind, State
+from stem.core.outcome import Requeue
+from stem.core.ratelimit import Rate
+from stem.core.retry import Exponential
+from stem.worker.gate import Gate
+from stem.worker.manifest import PlacesFacts, RateFacts, TaskFacts
+from support.builders import a_push, pushes
+from support.facts import lives
+from support.fleet import Fleet, a_fleet
+from support.servers import RedisServer
+from support.until import until
+
+RATE, BURST = 5, 5  # of the task `rated`, a second
+
+
+@pytest.fixture
+def fleet(durable_url: str, namespace: str, tmp_path: Path) -> Iterator[Fleet]:
+    yield from a_fleet(durable_url, namespace, tmp_path)
+
+
+def test_a_rate_holds_over_two_workers_and_is_used_to_the_full(fleet: Fleet) -> None:
+    fleet.ready(fleet.start(is_awaited=False), fleet.start(is_awaited=False))
+    ids = fleet.push("rated", *(f"t{n}" for n in range(60)))
+    records = fleet.ended(ids, seconds=30)
+    starts = sorted(entry.at for entry in fleet.ledger.entries("begin"))
+    assert len(starts) == 60
+    assert most_in_a_second(starts) <= RATE + BURST
+    # The first burst is saved up; from then on every token must find a taker.
+    backlogged = starts[BURST:]
+    achieved = (len(backlogged) - 1) / (backlogged[-1] - backlogged[0])
+    assert RATE * 0.95 <= achieved <= RATE * 1.05
+    assert {(record.state, record.attempt) for record in records.values()} == {(State.SUCCEEDED, 0)}
+    assert len({entry.server for entry in fleet.ledger.entries("begin")}) == 2, "one worker did it all"
+
+
+def test_each_tenant_has_a_rate_of_its_own(fleet: Fleet) -> None:
+    fleet.ready(fleet.start(is_awaited=False), fleet.start(is_awaited=False))
+    tenants = ("acme", "globex", "initech")
+    marks = [f"{tenant}-{n}" for n in range(15) for tenant in tenants]
+    fleet.push_all([a_push(m, name="by-tenant", args={"mark": m}, headers={"tenant": m.split("-")[0]}) for m in marks])
+    fleet.ended(marks)
+    for tenant in tenants:
+        starts = sorted(e.at for e in fleet.ledger.entries("begin") if e.mark.startswith(tenant))
+        assert most_in_a_second(starts) <= RATE + 1
+        # 15 at 5 a second, the first at once: nobody waits for another tenant's tokens.
+        assert RATE * 0.95 <= (len(starts) - 1) / (starts[-1] - starts[0]) <= RATE * 1.05
+
+
+def most_in_a_second(moments: list[float]) -> int:
+    return max(sum(start <= moment < start + 1.0 for moment in moments) for start in moments)
+
+
+def test_a_throttled_attempt_is_written_down_and_costs_no_retry(fleet: Fleet) -> None:
+    fleet.start()
+    ids = fleet.push("rated", *(f"t{n}" for n in range(12)), options={"max_retries": 0})
+    records = fleet.ended(ids)
+    assert {(record.state, record.attempt) for record in records.values()} == {(State.SUCCEEDED, 0)}
+    told = lives(fleet.store)
+    throttled = [id for id in ids if any(event.kind is EventKind.THROTTLED for event in told[id])]
+    assert len(throttled) >= 12 - BURST - 1
+    for id in throttled:
+        events = [event for event in told[id] if event.kind is EventKind.THROTTLED]
+        noted = records[id].meta["throttled"]
+        assert noted["limit"] == events[-1].data["reason"] == "rate-limit rated"
+        assert noted["retryAfterSeconds"] == pytest.approx(events[-1].data["delaySeconds"], abs=0.001)
+        assert len(events) <= 3, "it was sent to a token that was not there"
+    assert fleet.ledger.runs() == dict.fromkeys(ids, 1)
+
+
+def test_what_takes_long_to_get_a_place_keeps_its_rate(fleet: Fleet) -> None:
+    """Tasks behind others that take long must not save up their starts."""
+    fleet.start(concurrency=1)
+    long = fleet.push("nap", "long", seconds=4.0, options={"priority": 9})
+    fleet.ledger.begun("long")
+    ids = fleet.push("rated", *(f"t{n}" for n in range(25)))
+    fleet.ended([*long, *ids], seconds=30)
+    starts = sorted(e.at for e in fleet.ledger.entries("begin") if e.mark != "long")
+    assert most_in_a_second(starts) <= RATE + BURST
+
+
+def test_places_hold_over_two_workers(fleet: Fleet) -> None:
+    fleet.ready(*(fleet.start(is_awaited=False, concurrency=3) for _ in range(2)))
+    ids = fleet.push("placed", *(f"t{n}" for n in range(15)), seconds=0.2)
+    records = fleet.ended(ids, seconds=40)
+    assert {(record.state, record.attempt) for record in records.values()} == {(State.SUCCEEDED, 0)}
+    assert most_at_once(fleet) == 3
+
+
+def test_the_places_of_a_killed_worker_become_free(fleet: Fleet) -> None:
+    short: dict[str, Any] = {"lease_seconds": 1.0, "reclaim_seconds": 0.25}
+    first = fleet.start(concurrency=3, **short)
+    held = fleet.push("placed", *(f"held{n}" for n in range(3)), seconds=60.0)
+    until(lambda: len(fleet.ledger.runs()) == 3)
+    first.kill()
+    assert fleet.store.broker.purge("default") == 0
+    fleet.start(concurrency=3, **short)
+    until(lambda: set(fleet.ledger.runs().values()) == {2}, seconds=15)
+    assert set(held) == set(fleet.ledger.runs())
+
+
+def most_at_once(fleet: Fleet) -> int:
+    """As the tasks saw it."""
+    steps = sorted((entry.at, 1 if entry.what == "begin" else -1) for entry in fleet.ledger.entries())
+    running = most = 0
+    for _, step in steps:
+        running += step
+        most = max(most, running)
+    return most
+
+
+@pytest.mark.parametrize("fails_open", [True, False])
+def test_a_limiter_that_is_gone_holds_back_or_lets_through_as_told(fails_open: bool) -> None:
+    server = RedisServer()
+    store = connect(server.url, Settings(namespace="gone", timeout_seconds=1.0))
+    store.broker.push(pushes("t0", "t1", name="limited") + pushes("free", name="free"))
+    deliveries = store.broker.claim(["default"], limit=9, lease_seconds=9)
+    server.close()
+    facts = {name: a_task(name, is_limited=name == "limited") for name in ("limited", "free")}
+    gate = Gate(store.limiter, facts, lease_seconds=10.0, fails_open=fails_open)
+    asked_at = time.monotonic()
+    admitted, refused = gate.sort(deliveries)
+    assert time.monotonic() - asked_at < 5
+    assert [held.lease.id for held in admitted] == (["t0", "t1", "free"] if fails_open else ["free"])
+    for _, ending in refused:
+        assert isinstance(ending.settlement, Requeue)
+        assert ending.settlement.throttled and 1.0 <= ending.settlement.delay_seconds <= 3.0
+        assert ending.meta["throttled"]["limit"] == "limiter-unreachable"
+    assert len(refused) == (0 if fails_open else 2)
+    gate.free(admitted)
+    store.upkeep.close()
+
+
+def a_task(name: str, *, is_limited: bool) -> TaskFacts:
+    return TaskFacts(
+        name=name,
+        queue="default",
+        is_async=False,
+        isolate=True,
+        retry=Exponential(),
+        rate=RateFacts(Rate(5, 1.0), 5.0, None) if is_limited else None,
+        places=PlacesFacts(3, None) if is_limited else None,
+    )
