@@ -204,11 +204,12 @@ class Brood:
     def _hear_output(self, room: Room) -> None:
         if room.child.token not in self.rooms:
             return
+        alone = _alone(room)  # asked before: by now it may have ended, and another have begun
         try:
             data = os.read(room.child.output, READ_BYTES)
         except BlockingIOError:
             return
-        _tell_output(room, room.child.lines.feed(data) if data else room.child.lines.end())
+        _tell_output(room.child.lines.feed(data, alone or _alone(room)) if data else room.child.lines.end())
         if not data:
             self._selector.unregister(room.child.output)
 
@@ -219,8 +220,8 @@ class Brood:
                     self._parent.heed(room, word)
         with suppress(OSError):
             # Once: that is more than a pipe holds, and a child that got away may go on writing for ever.
-            _tell_output(room, room.child.lines.feed(os.read(room.child.output, READ_BYTES)))
-        _tell_output(room, room.child.lines.end())
+            _tell_output(room.child.lines.feed(os.read(room.child.output, READ_BYTES), _alone(room)))
+        _tell_output(room.child.lines.end())
 
     # Deaths
 
@@ -286,7 +287,12 @@ class Brood:
         self.open(nursery)
 
 
-def _tell_output(room: Room, lines: Iterable[tuple[str, str]]) -> None:
+def _alone(room: Room) -> str:
+    """The id of the task that runs there, if it is one alone."""
+    running = [held.lease.id for _, held in room.running()]
+    return running[0] if len(running) == 1 else ""
+
+
+def _tell_output(lines: Iterable[tuple[str, str]]) -> None:
     for task_id, line in lines:
-        running = [held.lease.id for _, held in room.running()] if not task_id else []
-        output_log.info("%s", line, extra={"task_id": running[0] if len(running) == 1 else task_id})
+        output_log.info("%s", line, extra={"task_id": task_id})

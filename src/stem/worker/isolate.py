@@ -99,7 +99,7 @@ class Isolate:
             verdict = interrupted(error, delivery)
         self._current = None
         with suppress(OSError):  # a task may have closed what leads there, and its ending is still to be told
-            self._output.flush()
+            self._output.end_task()
         self.end(channel, verdict)
         self._cell.end(0)  # told first: who falls silent here has run, and who came back from a fork is gone by now
 

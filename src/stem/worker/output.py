@@ -4,11 +4,14 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Iterator
 from contextvars import ContextVar
+from fcntl import ioctl
+from termios import FIONREAD
+from threading import Lock
 
-_START, _END = "\x02", "\x03"
+_START, _END, _OVER = "\x02", "\x03", "\x04"
 MAX_LINE = 64 * 1024
+MAX_PIECE = 15 * 1024  # characters; with its mark it stays below a line's bytes
 
 _task: ContextVar[str] = ContextVar("stem_output_task", default="")
 
@@ -25,6 +28,8 @@ class TaskOutput(io.TextIOBase):
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._parts: dict[str, str] = {}
+        self._unlock()
+        os.register_at_fork(after_in_child=self._unlock)
 
     @property
     def task(self) -> str:
@@ -39,7 +44,7 @@ class TaskOutput(io.TextIOBase):
         head, newline, tail = (self._parts.pop(task, "") + text).rpartition("\n")
         if newline:
             self._put(task, head)
-        if len(tail) > MAX_LINE:
+        if len(tail) > MAX_PIECE:
             self._put(task, tail)
         elif tail:
             self._parts[task] = tail
@@ -50,6 +55,12 @@ class TaskOutput(io.TextIOBase):
         if part := self._parts.pop(_task.get(), ""):
             self._put(_task.get(), part)
 
+    def end_task(self) -> None:
+        """The task that ran alone here is over: what went around us and is still in the pipe was its own."""
+        self.flush()
+        if _is_unread(self._descriptor):
+            os.write(self._descriptor, f"{_START}{_task.get()}{_END}{_OVER}\n".encode())
+
     def writable(self) -> bool:
         return True
 
@@ -59,12 +70,16 @@ class TaskOutput(io.TextIOBase):
     def fileno(self) -> int:
         return self._descriptor
 
+    def _unlock(self) -> None:
+        self._lock = Lock()
+
     def _put(self, task: str, text: str) -> None:
         mark = f"{_START}{task}{_END}"
-        data = "".join(f"{mark}{line}\n" for line in text.split("\n")).encode(errors="backslashreplace")
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._descriptor, view) :]
+        pieces = [piece for line in text.split("\n") for piece in _pieces(line)]
+        view = memoryview("".join(f"{mark}{piece}\n" for piece in pieces).encode(errors="backslashreplace"))
+        with self._lock:  # threads of a lane; a pipe keeps only small writes whole
+            while view:
+                view = view[os.write(self._descriptor, view) :]
 
 
 def take_over(stream: TaskOutput) -> None:
@@ -88,26 +103,53 @@ def take_over(stream: TaskOutput) -> None:
 
 
 class Lines:
-    """Cuts what an isolate's pipe brings into lines with the task's id; "" where no task has marked them."""
+    """Cuts what an isolate's pipe brings into lines with the task's id. Where no task has marked them that is `alone`, the
+    only task that ran there; "" if there was none."""
 
     def __init__(self) -> None:
         self._rest = b""
+        self._alone = ""  # whose the rest is
 
-    def feed(self, data: bytes) -> Iterator[tuple[str, str]]:
+    def feed(self, data: bytes, alone: str) -> list[tuple[str, str]]:
+        # Half a line of a task that is over is not the beginning of another one's.
+        found = self.end() if self._alone != alone and not self._rest.startswith(_START.encode()) else []
         *whole, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_LINE:
             whole.append(self._rest)
             self._rest = b""
-        return map(_read, whole)
+        self._alone = alone
+        return found + _read(whole, alone)
 
-    def end(self) -> Iterator[tuple[str, str]]:
+    def end(self) -> list[tuple[str, str]]:
         rest, self._rest = self._rest, b""
-        return map(_read, [rest] if rest else [])
+        return _read([rest] if rest else [], self._alone)
 
 
-def _read(line: bytes) -> tuple[str, str]:
-    text = line.decode(errors="backslashreplace")
-    if text.startswith(_START) and _END in text:
-        task, _, text = text[1:].partition(_END)
-        return task, text
-    return "", text
+def _read(lines: list[bytes], alone: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    over = 0  # up to here it is known who wrote it
+    for line in lines:
+        # What went around us may stop within a line; a mark begins a new one.
+        before, start, marked = line.decode(errors="backslashreplace").partition(_START)
+        task, end, text = marked.partition(_END)
+        if not end:
+            found.append(("", before + start + marked))
+            continue
+        if before:
+            found.append(("", before))
+        if text == _OVER:
+            found[over:] = [(known or task, said) for known, said in found[over:]]
+            over = len(found)
+        else:
+            found.append((task, text))
+    return [(task or alone, text) for task, text in found]
+
+
+def _pieces(line: str) -> list[str]:
+    if len(line) <= MAX_PIECE:
+        return [line]
+    return [line[start : start + MAX_PIECE] for start in range(0, len(line), MAX_PIECE)]
+
+
+def _is_unread(pipe: int) -> bool:
+    return ioctl(pipe, FIONREAD, b"\0\0\0\0") != b"\0\0\0\0"
