@@ -253,6 +253,23 @@ def test_a_store_that_is_away_for_longer_than_a_stall_is_waited_for(
     assert worker.stop() == 0
 
 
+@of([SqliteLocked])
+def test_while_results_cannot_be_written_a_worker_does_not_run_the_queue_empty(outage: Outage, fleet: Fleet) -> None:
+    """The broker gives tasks all the while; how they end is kept here, and must not become too much."""
+    results = RedisServer()
+    fleet.start(variables={"STEM_RESULT_BACKEND_URL": results.url})
+    results.kill()
+    ids = fleet.push("note", *(f"t{n}" for n in range(9000)))
+    until(lambda: len(fleet.ledger.runs()) > 5000, seconds=20)
+    end = time.monotonic() + 2.0
+    until(lambda: time.monotonic() > end, every=0.1)
+    assert len(fleet.ledger.runs()) <= 5000 + 1000 + 2
+    results.start()
+    fleet.ended(ids, seconds=40)
+    assert fleet.ledger.runs() == dict.fromkeys(ids, 1)
+    results.close()
+
+
 @of([RedisFrozen, PostgresFrozen, SqliteLocked])
 def test_a_poll_that_does_not_end_gets_a_new_connection_and_then_the_worker_gives_up(
     outage: Outage, fleet: Fleet

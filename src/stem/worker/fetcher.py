@@ -19,6 +19,7 @@ ROUND_SECONDS = 5.0
 SHARED_ROUND_SECONDS = 0.1  # where nothing else would end the waiting
 QUICK_SECONDS, SLOW_SECONDS = 0.1, 1.0
 MOST_AT_ONCE = 1000
+MOST_UNWRITTEN = 5000  # endings that the store has not taken yet; a store that takes none must not be run empty
 
 
 class Fetcher:
@@ -121,7 +122,9 @@ class Fetcher:
         self._pace_from = now, ended
 
     def _wanted(self) -> int:
-        return self._pool.concurrency + self._allowance() - self._pool.taken
+        pool = self._pool
+        unwritten = len(pool.held) - pool.load
+        return min(pool.concurrency + self._allowance() - pool.taken, MOST_UNWRITTEN - unwritten)
 
     def _allowance(self) -> int:
         """Nothing ahead while tasks run that were cut off from the store: their leases may have gone to others."""
