@@ -15,9 +15,15 @@ DEAF_SECONDS = 1.0  # before a transport that failed is tried again
 
 
 class Listener:
-    """A service: start it before the worker is known to others, and stop it last. It closes its transports."""
+    """A service: start it before the worker is known to others, and stop it last. It closes its transports.
 
-    def __init__(self, transports: Sequence[AnsweringSide], responder: Responder) -> None:
+    `listen_seconds` is how long it may be asleep when it is to stop; closing the transports' store wakes it.
+    """
+
+    def __init__(
+        self, transports: Sequence[AnsweringSide], responder: Responder, *, listen_seconds: float = LISTEN_SECONDS
+    ) -> None:
+        self._listen_seconds = listen_seconds
         self._transports = list(transports)
         self._responder = responder
         self._stopped = Event()
@@ -29,9 +35,13 @@ class Listener:
         for thread in self._threads:
             thread.start()
 
+    def hush(self) -> None:
+        """No command is begun any more."""
+        self._stopped.set()
+
     def stop(self) -> None:
         """No command is obeyed after it returns, unless one is being obeyed for longer than two seconds."""
-        self._stopped.set()
+        self.hush()
         for transport in self._transports:
             transport.close()
         for thread in self._threads:
@@ -51,7 +61,7 @@ class Listener:
                 self._stopped.wait(DEAF_SECONDS)
 
     def _hear(self, transport: AnsweringSide) -> None:
-        for raw in transport.receive_commands(LISTEN_SECONDS):
+        for raw in transport.receive_commands(self._listen_seconds):
             if self._stopped.is_set():
                 return
             reply = self._responder.answer(raw)

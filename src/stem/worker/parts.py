@@ -42,6 +42,8 @@ from stem.worker.turns import AsOne, InTurn
 log = logging.getLogger("stem.worker")
 
 PRUNE_SECONDS = 60.0
+LISTEN_SECONDS = 20.0  # for commands, which wake the listener; closing the store does, too
+SHARED_LISTEN_SECONDS = 0.2
 
 
 class Parts:
@@ -128,12 +130,13 @@ class Parts:
         for service in (self._clerk, self._scribe, self.settler):
             service.stop()
         self.pool.stop()
-        self._ears.stop()  # operators may ask to the last
+        self._ears.hush()  # operators may ask to the last
         self._note(EventKind.WORKER_STOPPED, {"mode": mode, "counters": dict(self.settler.counters)})
         with suppress(StemError):
             self._herald.leave()
         if self._owns_store:
             self.store.upkeep.close()
+        self._ears.stop()
 
     def _let_end(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
         """Warm waits for what runs, soft tells it to stop and waits for its grace, hard waits for nothing."""
@@ -240,7 +243,8 @@ class Parts:
     def _make_ears(self) -> Listener:
         mail, namespace, name = self.store.mail, self._store_settings.control_namespace, self.settings.name
         transports = [BrokerTransport(mail, namespace, name), BroadcastTransport(mail, namespace, name)]
-        return Listener(transports, self.responder)
+        seconds = LISTEN_SECONDS if self._owns_store else SHARED_LISTEN_SECONDS
+        return Listener(transports, self.responder, listen_seconds=seconds)
 
     def _make_fetcher(self) -> Fetcher:
         store = self.store if self._shares_store else open_store(self._store_settings)

@@ -17,7 +17,8 @@ class SqliteMail(Mail):
     def receive(self, box: str, *, timeout_seconds: float, limit: int = 100) -> list[bytes]:
         space = self._space
         # Another receiver may be first: then this one has slept for nothing, and its caller comes again.
-        if not space.sleep_until(lambda: bool(_live(space, "box", box, 0, 1)), timeout_seconds, {f"box:{box}"}):
+        has_some = lambda: bool(_live(space, "box", box, 0, 1))  # noqa: E731 - what is waited for
+        if not space.sleep_until(has_some, timeout_seconds, {f"box:{box}"}, is_always_rung=True):
             return []
         with space.file.writing() as connection:
             parameters = (space.ns, "box", box, 0, space.now(), max(limit, 0))
@@ -50,7 +51,7 @@ class SqliteSubscription(Subscription):
 
     def receive(self, *, timeout_seconds: float, limit: int = 100) -> list[bytes]:
         topics = {f"channel:{self._channel}"}
-        if not self._space.sleep_until(lambda: bool(self._unseen(1)), timeout_seconds, topics):
+        if not self._space.sleep_until(lambda: bool(self._unseen(1)), timeout_seconds, topics, is_always_rung=True):
             return []
         fresh = self._unseen(limit)
         if fresh:

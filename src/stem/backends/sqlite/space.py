@@ -63,11 +63,15 @@ class Space:
         timeout_seconds: float,
         topics: set[str],
         until_due: Callable[[], float] = lambda: _NEVER_SECONDS,
+        *,
+        is_always_rung: bool = False,
     ) -> bool:
         """Wait for a condition that some change makes true: rung for at once, else seen in the file soon after.
 
-        The file is watched too because a push in a caller's own transaction rings no bell.
+        The file is watched too because a push in a caller's own transaction rings no bell; seldom, where whoever makes
+        the change always rings.
         """
+        poll_seconds = _LOOK_SECONDS if is_always_rung else _POLL_SECONDS
         end = time.monotonic() + timeout_seconds
         if is_true():
             return True
@@ -81,7 +85,7 @@ class Space:
                     if is_true():
                         return True
                     look_at = time.monotonic() + min(_LOOK_SECONDS, max(0.0, until_due()))
-                    if not self._doze(listener, heard, traces, min(look_at, end)):
+                    if not self._doze(listener, heard, traces, min(look_at, end), poll_seconds):
                         return False
                     if time.monotonic() >= end:
                         return is_true()
@@ -90,13 +94,15 @@ class Space:
                 raise
         return False
 
-    def _doze(self, listener: Listener, heard: frozenset[str], traces: tuple[object, ...], end: float) -> bool:
+    def _doze(
+        self, listener: Listener, heard: frozenset[str], traces: tuple[object, ...], end: float, poll_seconds: float
+    ) -> bool:
         """Until rung for, or the file has changed, or it is time to look; False if the store is closed.
 
         Nothing is open meanwhile, so that a sleeper holds up no fork.
         """
         while (left := end - time.monotonic()) > 0 and not self.file.is_closed:
-            if listener.sleep(min(_POLL_SECONDS, left), heard):
+            if listener.sleep(min(poll_seconds, left), heard):
                 break
             changed_at, now_traces = self.file.traces()
             # A write shows before its commit does, by as long as the disk takes: while it is fresh, look again.
