@@ -67,6 +67,30 @@ def test_tasks_of_a_killed_supervisor_run_again_elsewhere_and_its_isolates_are_g
     assert fleet.ledger.runs() == {"t0": 2, "t1": 2}
 
 
+SLOW_APP = """
+import os, time
+from pathlib import Path
+from stem import Stem
+app = Stem()
+place = Path(os.environ["STEM_LEDGER"]).parent
+(place / "importing").touch()
+while not (place / "go").exists():
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("durable_url", ["sqlite"], indirect=True)
+def test_a_fork_server_whose_supervisor_was_killed_meanwhile_ends_without_a_word(fleet: Fleet, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW_APP)
+    worker = fleet.start(app_path=f"{tmp_path / 'slow.py'}:app", is_awaited=False)
+    until((tmp_path / "importing").exists, seconds=20)
+    server = worker.server
+    worker.kill()
+    (tmp_path / "go").touch()
+    until(lambda: are_gone([server]))
+    assert worker.text == ""
+
+
 def test_what_a_killed_supervisor_had_not_begun_has_lost_nothing(fleet: Fleet, tmp_path: Path) -> None:
     first = fleet.start(concurrency=1, lease_seconds=1, reclaim_seconds=0.25)
     go = tmp_path / "go"

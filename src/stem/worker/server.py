@@ -127,7 +127,10 @@ class Server:
                 self._tell(Exited(pid, code))
 
     def _tell(self, reply: Reply) -> None:
-        self._control.sendall(framed(msgspec.json.encode(reply)))
+        try:
+            self._control.sendall(framed(msgspec.json.encode(reply)))
+        except (BrokenPipeError, ConnectionResetError):
+            os._exit(0)  # the supervisor is gone, as an empty request would have said
 
 
 def become(app: Stem | None, worker: str, request: Start, descriptors: list[int]) -> NoReturn:
