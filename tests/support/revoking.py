@@ -1,13 +1,19 @@
 """Revoke stores of every technology, and what tests ask other processes to do with them."""
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
+import psutil
+
 from stem.backends import RevokeStore, connect_revokes
+from stem.contracts.store import Store
 from stem.core.config import Settings
 from stem.core.revoke import RevokeRequest
+from stem.worker.revoked import RevokedTasks
 
 
 def open_revokes(url: str, namespace: str) -> RevokeStore:
@@ -35,3 +41,14 @@ def revoke_until_killed(_: Any, url: str, namespace: str, name: str, notes: Path
         marks = store.revokes.put(batch)
         os.write(log, f"{name}-{n} {len(marks)} {marks[0].version}\n".encode())
         n += len(batch)
+
+
+def hydrate_and_measure(open_store: Callable[[], Store]) -> tuple[int, float, float, int]:
+    """In a process of its own: marks, seconds of wall and of processor, and bytes that it has grown by."""
+    store = open_store()
+    revoked = RevokedTasks(store.revokes, store.upkeep.now)
+    store.revokes.since(0, limit=1)
+    before, wall, cpu = psutil.Process().memory_info().rss, time.perf_counter(), time.process_time()
+    count = revoked.hydrate()
+    taken = time.perf_counter() - wall, time.process_time() - cpu
+    return count, *taken, psutil.Process().memory_info().rss - before

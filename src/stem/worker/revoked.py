@@ -1,0 +1,116 @@
+"""Which tasks must not run: the worker's own copy of the revokes, so that asking costs nothing."""
+
+import time
+from collections.abc import Callable, Iterable
+from math import inf
+from threading import Lock
+
+from stem.contracts.revokes import Revokes
+from stem.core.revoke import RevokeRecord
+from stem.runtime.clock import Clock
+
+_PAGE = 10_000
+
+
+class RevokedTasks:
+    """Any thread may ask, without a lock; those that change it take turns.
+
+    Of a mark only id, expiry and whether it ends a running task are kept, for there may be millions. Versions need not
+    be: the store is followed in their order, so one number says of every mark whether it is known.
+    """
+
+    def __init__(self, revokes: Revokes, now: Callable[[], float], *, clock: Clock = time.monotonic) -> None:
+        self._revokes = revokes
+        self._now = now  # the store's, by which marks expire
+        self._clock = clock
+        self._turn = Lock()
+        # When each mark expires, in the store's time; below zero if it also ends a running task.
+        self._marks: dict[str, float] = {}
+        self._offset = 0.0  # between the store's clock and ours
+        self._seen = 0  # all marks up to this version are known
+        self._ahead: dict[str, int] = {}  # versions past it, told of by control messages
+        self._anchor: RevokeRecord | None = None  # the last mark that was read
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def is_revoked(self, task_id: str) -> bool:
+        expiry = self._marks.get(task_id)
+        return expiry is not None and abs(expiry) > self._clock() + self._offset
+
+    def terminates(self, task_id: str) -> bool:
+        """Whether the task is to be ended even if it runs."""
+        return self._marks.get(task_id, 0.0) < 0 and self.is_revoked(task_id)
+
+    def hydrate(self) -> int:
+        """Read all that the store has; what was known before counts until then. Returns how many marks there are."""
+        with self._turn:
+            self._read_anew()
+        return len(self._marks)
+
+    def refresh(self) -> int:
+        """Learn what the store has since; all anew if it is not the one it was. Returns how many marks were read."""
+        with self._turn:
+            version = self._revokes.version()
+            if version < self._seen or not self._anchor_holds():
+                self._read_anew()
+                return len(self._marks)
+            self._measure()
+            return self._read_on(self._marks) if version > self._seen else 0
+
+    def apply(self, records: Iterable[RevokeRecord]) -> list[RevokeRecord]:
+        """Take over what a control message says; returns what was news. Stale versions change nothing."""
+        with self._turn:
+            fresh = []
+            for record in records:  # one by one: one message may hold two marks for a task, the later one first
+                if record.version > max(self._seen, self._ahead.get(record.task_id, 0)):
+                    self._ahead[record.task_id] = record.version
+                    self._marks[record.task_id] = _expiry(record)
+                    fresh.append(record)
+            return fresh
+
+    def prune(self) -> int:
+        """Forget what has expired; returns how many."""
+        with self._turn:
+            now = self._clock() + self._offset
+            expired = [task_id for task_id, expiry in self._marks.items() if abs(expiry) <= now]
+            for task_id in expired:
+                del self._marks[task_id]
+            return len(expired)
+
+    def _read_anew(self) -> None:
+        """Into a new table, so that whoever asks meanwhile sees the old one or the new one."""
+        self._seen, self._anchor, self._ahead = 0, None, {}
+        self._measure()
+        version = self._revokes.version()  # before reading: what is written meanwhile is read once more, not missed
+        marks: dict[str, float] = {}
+        self._read_on(marks)
+        self._marks = marks
+        self._seen = max(self._seen, version)
+
+    def _read_on(self, marks: dict[str, float]) -> int:
+        count = 0
+        while page := self._revokes.since(self._seen, limit=_PAGE):
+            marks.update({record.task_id: _expiry(record) for record in page})
+            self._anchor = page[-1]
+            self._seen = self._anchor.version
+            count += len(page)
+        self._ahead = {id: version for id, version in self._ahead.items() if version > self._seen}
+        return count
+
+    def _anchor_holds(self) -> bool:
+        """The last mark read must still be there, or a later one for the same task, or have expired: else the store was
+        restored or replaced, and has grown past what was seen of it."""
+        anchor = self._anchor
+        if anchor is None or abs(_expiry(anchor)) <= self._clock() + self._offset:
+            return True
+        found = self._revokes.get([anchor.task_id]).get(anchor.task_id)
+        return found is not None and (found == anchor or found.version > anchor.version)
+
+    def _measure(self) -> None:
+        self._offset = self._now() - self._clock()
+
+
+def _expiry(record: RevokeRecord) -> float:
+    expiry = inf if record.expires_at is None else record.expires_at.timestamp()
+    return -expiry if record.terminate else expiry

@@ -1,0 +1,245 @@
+"""The worker's own copy of the revokes: what it follows, what it ignores, what it costs."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stem.backends import connect
+from stem.backends.memory import connect as connect_memory
+from stem.contracts.store import Store
+from stem.core.config import Settings
+from stem.core.ids import uuid7
+from stem.core.revoke import RevokeRecord, RevokeRequest
+from stem.runtime.clock import FakeClock
+from stem.worker.revoked import RevokedTasks
+from support.beside import Errand
+from support.revoking import hydrate_and_measure
+
+BATCH = 10_000
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def store(clock: FakeClock, namespace: str) -> Iterator[Store]:
+    opened = connect_memory(f"memory://{namespace}", Settings(), clock=clock)
+    yield opened
+    opened.upkeep.close()
+
+
+@pytest.fixture
+def revoked(store: Store, clock: FakeClock) -> RevokedTasks:
+    """A worker's machine whose clock is an hour off, and of no matter."""
+    return RevokedTasks(store.revokes, store.upkeep.now, clock=lambda: clock() - 3600)
+
+
+def put(store: Store, *ids: str, **how: Any) -> list[RevokeRecord]:
+    return store.revokes.put([RevokeRequest(task_id=id, **how) for id in ids])
+
+
+def known(revoked: RevokedTasks, ids: str) -> str:
+    return "".join(id for id in ids if revoked.is_revoked(id))
+
+
+def test_it_starts_with_all_that_the_store_has_and_follows_it(store: Store, revoked: RevokedTasks) -> None:
+    put(store, "a", "b")
+    assert (revoked.hydrate(), len(revoked), known(revoked, "abc")) == (2, 2, "ab")
+    put(store, "c")
+    assert known(revoked, "abc") == "ab"
+    assert (revoked.refresh(), known(revoked, "abc")) == (1, "abc")
+    assert revoked.refresh() == 0
+
+
+def test_more_marks_than_a_page_are_all_read(
+    store: Store, revoked: RevokedTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stem.worker.revoked._PAGE", 3)
+    put(store, *"abcdefg")
+    assert revoked.hydrate() == 7
+    put(store, *"hijk")
+    assert revoked.refresh() == 4
+    assert known(revoked, "abcdefghijkl") == "abcdefghijk"
+
+
+def test_a_mark_ends_when_the_store_says_so(store: Store, revoked: RevokedTasks, clock: FakeClock) -> None:
+    put(store, "a", expires_seconds=10)
+    put(store, "b")
+    revoked.hydrate()
+    clock.advance(9.9)
+    assert (known(revoked, "ab"), revoked.prune()) == ("ab", 0)
+    clock.advance(0.2)
+    assert known(revoked, "ab") == "b"
+    assert (revoked.prune(), len(revoked), known(revoked, "ab")) == (1, 1, "b")
+
+
+def test_what_has_expired_before_the_start_is_not_kept(store: Store, revoked: RevokedTasks, clock: FakeClock) -> None:
+    put(store, "a", expires_seconds=1)
+    put(store, "b")
+    clock.advance(2)
+    assert revoked.hydrate() == 1
+
+
+def test_a_mark_that_terminates_says_so_until_a_later_one_does_not(store: Store, revoked: RevokedTasks) -> None:
+    put(store, "a")
+    revoked.hydrate()
+    assert (revoked.is_revoked("a"), revoked.terminates("a")) == (True, False)
+    put(store, "a", terminate=True)
+    revoked.refresh()
+    assert (revoked.is_revoked("a"), revoked.terminates("a")) == (True, True)
+    put(store, "a", terminate=False)
+    revoked.refresh()
+    assert (revoked.is_revoked("a"), revoked.terminates("a"), revoked.terminates("nobody")) == (True, False, False)
+
+
+def test_a_terminating_mark_expires_too(store: Store, revoked: RevokedTasks, clock: FakeClock) -> None:
+    put(store, "a", terminate=True, expires_seconds=5)
+    revoked.hydrate()
+    assert revoked.terminates("a")
+    clock.advance(6)
+    assert not revoked.terminates("a") and not revoked.is_revoked("a")
+    assert revoked.prune() == 1
+
+
+def test_a_control_message_counts_at_once_and_the_store_says_it_again(store: Store, revoked: RevokedTasks) -> None:
+    revoked.hydrate()
+    marks = put(store, "a", "b", terminate=True)
+    assert revoked.apply(marks) == marks
+    assert known(revoked, "ab") == "ab" and revoked.terminates("a")
+    assert revoked.apply(marks) == []
+    revoked.refresh()
+    assert revoked.apply(marks) == []
+    assert len(revoked) == 2
+
+
+def test_stale_versions_change_nothing(store: Store, revoked: RevokedTasks, clock: FakeClock) -> None:
+    (old,) = put(store, "a", terminate=True)
+    (new,) = put(store, "a")
+    revoked.hydrate()
+    assert (revoked.apply([old]), revoked.terminates("a")) == ([], False)
+    (newer, newest) = put(store, "b", terminate=True) + put(store, "b")
+    assert revoked.apply([newest, newer]) == [newest]
+    assert not revoked.terminates("b")
+    (brief,) = put(store, "c", expires_seconds=1)
+    revoked.refresh()
+    clock.advance(2)
+    revoked.prune()
+    assert (revoked.apply([brief, new]), known(revoked, "abc")) == ([], "ab")
+
+
+def test_a_message_that_overtakes_others_hides_none_of_them(store: Store, revoked: RevokedTasks) -> None:
+    revoked.hydrate()
+    put(store, "a")
+    revoked.apply(put(store, "b"))
+    put(store, "c")
+    revoked.refresh()
+    assert known(revoked, "abc") == "abc"
+
+
+class Swapped:
+    """Stands before stores, one at a time, as a URL does whose server is restored from a backup."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self.store.revokes, verb)
+
+
+@pytest.fixture
+def other(clock: FakeClock, namespace: str) -> Iterator[Store]:
+    opened = connect_memory(f"memory://{namespace}-other", Settings(), clock=clock)
+    yield opened
+    opened.upkeep.close()
+
+
+@pytest.mark.parametrize("marks_there", [0, 1, 3, 7])
+def test_a_store_that_was_swapped_is_read_anew(store: Store, other: Store, clock: FakeClock, marks_there: int) -> None:
+    """Whether it has gone back or has grown past what was seen of the one before."""
+    line: Any = Swapped(store)
+    revoked = RevokedTasks(line, clock, clock=clock)
+    put(store, *"abc")
+    revoked.hydrate()
+    line.store = other
+    put(other, *"tuvwxyz"[:marks_there])
+    assert revoked.refresh() == marks_there
+    assert known(revoked, "abctuvwxyz") == "tuvwxyz"[:marks_there]
+    put(other, "n")
+    revoked.refresh()
+    assert revoked.is_revoked("n")
+
+
+def test_an_anchor_that_was_replaced_or_has_expired_is_no_swap(
+    store: Store, revoked: RevokedTasks, clock: FakeClock
+) -> None:
+    put(store, "a", "b")
+    revoked.hydrate()
+    put(store, "b", reason="again")
+    assert revoked.refresh() == 1
+    put(store, "c", expires_seconds=1)
+    assert revoked.refresh() == 1
+    clock.advance(2)
+    store.revokes.prune()
+    assert revoked.refresh() == 0
+    put(store, "d")
+    assert revoked.refresh() == 1
+
+
+def test_readers_see_the_old_or_the_new_while_it_reads_anew(store: Store, revoked: RevokedTasks) -> None:
+    put(store, "always", *(f"n{n}" for n in range(2000)))
+    revoked.hydrate()
+    stop, misses = threading.Event(), 0
+
+    def ask() -> None:
+        nonlocal misses
+        while not stop.is_set():
+            misses += not revoked.is_revoked("always")
+
+    reader = threading.Thread(target=ask)
+    reader.start()
+    for n in range(50):
+        revoked.hydrate()
+        put(store, f"m{n}")
+        revoked.refresh()
+        revoked.prune()
+    stop.set()
+    reader.join(10)
+    assert misses == 0
+
+
+def fill(store: Store, count: int) -> None:
+    for _ in range(count // BATCH):
+        now = time.time()
+        tasks = [uuid7(now, os.urandom(10)) for _ in range(BATCH)]
+        store.revokes.put([RevokeRequest(task_id=id, reason="deploy", expires_seconds=86400.0) for id in tasks])
+
+
+def measured(tmp_path: Path, count: int) -> tuple[float, float, float]:
+    url = f"sqlite:///{tmp_path}/stem.db?synchronous=normal"
+    store = connect(url, Settings())
+    fill(store, count)
+    store.upkeep.close()
+    marks, wall, cpu, grown = Errand(hydrate_and_measure, url, "stem").result()
+    assert marks == count
+    print(f"{count:,} revokes: {wall:.2f} s, {cpu:.2f} s of processor, {grown / count:.0f} bytes each")
+    return wall, cpu, grown / count
+
+
+def test_hydrating_100_000_revokes_is_quick_and_small(tmp_path: Path) -> None:
+    _, cpu, bytes_each = measured(tmp_path, 100_000)
+    assert cpu < 1.0
+    assert bytes_each < 600  # with what SQLite and a page of records take, which is the same for a million
+
+
+@pytest.mark.skipif("STEM_CAMPAIGN_SECONDS" not in os.environ, reason="a figure, on a machine that does nothing else")
+def test_hydrating_1_000_000_revokes_takes_2_seconds(tmp_path: Path) -> None:
+    wall, _, bytes_each = measured(tmp_path, 1_000_000)
+    assert wall <= 2.0
+    assert bytes_each < 250
