@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from signal import SIGKILL
 
 from stem.core.outcome import Died, Interrupted, Outcome
 from stem.worker.held import Held
@@ -14,6 +15,11 @@ class Estate:
 
     ended: list[tuple[Held, Outcome, float]] = field(default_factory=list)
     unstarted: list[Held] = field(default_factory=list)
+
+
+def is_out_of_memory(exit_code: int, *, by_us: bool, kills_before: int, kills_now: int) -> bool:
+    """Whether the system ended it for want of memory: by a SIGKILL that was not ours, when its count of such has grown."""
+    return exit_code == -SIGKILL and not by_us and kills_now > kills_before
 
 
 def estate(room: Room, exit_code: int, *, out_of_memory: bool) -> Estate:

@@ -28,7 +28,7 @@ from stem.runtime.process import oom_kills
 from stem.worker import wire
 from stem.worker.brood import Brood, Parent
 from stem.worker.cell import REVOKED, SOFT_LIMIT
-from stem.worker.deaths import estate
+from stem.worker.deaths import estate, is_out_of_memory
 from stem.worker.guard import LOOK_SECONDS, Begun, Deaf, Defiant, InTheWay, Limits, Overdue, SoftlyOverdue, Told, look
 from stem.worker.held import Held
 from stem.worker.nursery import Child, Nursery
@@ -492,7 +492,7 @@ class Pool:
     def died(self, room: Room, exit_code: int) -> None:
         """What it said last has counted; now it is asked what it leaves behind."""
         killed = oom_kills()
-        is_oom = exit_code == -9 and not room.is_doomed and killed > self._oom_kills
+        is_oom = is_out_of_memory(exit_code, by_us=room.is_doomed, kills_before=self._oom_kills, kills_now=killed)
         self._oom_kills = killed
         left = estate(room, exit_code, out_of_memory=is_oom)
         for held, outcome, ran in left.ended:

@@ -96,8 +96,8 @@ def choose(rooms: Iterable[Room], held: Held, pace: Pace) -> Room | None:
 
 
 def _may_take(room: Room, held: Held, count: int, pace: Pace) -> bool:
-    if room.most is not None and room.finished + count >= room.most:
-        return room.child.is_lane
+    if room.most is not None and room.finished + count >= room.most and not room.child.is_lane:
+        return False
     if count == 0:
         return True
     if held.is_async or room.child.is_lane:

@@ -1,0 +1,95 @@
+"""The memory that supervisor and isolate share: each side sees what the other wrote, and never half of it."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from stem.worker.cell import PROGRESS_BYTES, REVOKED, SOFT_LIMIT, Cell
+
+
+@pytest.fixture
+def cells() -> Iterator[tuple[Cell, Cell]]:
+    ours, descriptor = Cell.create(3)
+    theirs = Cell(descriptor, 3)
+    os.close(descriptor)
+    yield ours, theirs
+    ours.close()
+    theirs.close()
+
+
+def test_a_run_is_seen_in_its_slot_alone(cells: tuple[Cell, Cell]) -> None:
+    ours, theirs = cells
+    assert [ours.running(slot) for slot in range(3)] == [0, 0, 0]
+    before = time.monotonic()
+    theirs.begin(1, 7)
+    assert [ours.running(slot) for slot in range(3)] == [0, 7, 0]
+    started_at, soft_at, hard_at = ours.times(1)
+    assert before <= started_at <= time.monotonic() and (soft_at, hard_at) == (0.0, 0.0)
+    theirs.end(1)
+    assert ours.running(1) == 0
+
+
+def test_limits_count_from_the_start_and_end_with_the_run(cells: tuple[Cell, Cell]) -> None:
+    ours, theirs = cells
+    theirs.begin(2, 1)
+    theirs.limit(2, 1.5, 4.0)
+    started_at, soft_at, hard_at = ours.times(2)
+    assert (soft_at - started_at, hard_at - started_at) == pytest.approx((1.5, 4.0))
+    theirs.begin(2, 2)
+    assert ours.times(2)[1:] == (0.0, 0.0)
+    theirs.limit(2, None, 3.0)
+    assert ours.times(2)[1] == 0.0
+
+
+def test_progress_is_the_latest_word(cells: tuple[Cell, Cell]) -> None:
+    ours, theirs = cells
+    theirs.begin(0, 1)
+    assert (ours.beats(0), ours.progress(0)) == (0, (0, b""))
+    theirs.beat(0, b"first, and long")
+    theirs.beat(0, b"second")
+    assert (ours.beats(0), ours.progress(0)) == (4, (4, b"second"))
+    theirs.beat(0, b"x" * PROGRESS_BYTES)
+    assert ours.progress(0) == (6, b"x" * PROGRESS_BYTES)
+    assert ours.progress(1) == (0, b"")
+
+
+def test_progress_is_never_torn(cells: tuple[Cell, Cell]) -> None:
+    ours, theirs = cells
+    words = [bytes([65 + number]) * (100 + 150 * number) for number in range(20)]
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            for word in words:
+                theirs.beat(0, word)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        seen = [found[1] for _ in range(5_000) if (found := ours.progress(0)) is not None]
+    finally:
+        stop.set()
+        writer.join()
+    assert seen and set(seen) <= {b"", *words}
+
+
+def test_a_word_that_is_being_written_is_left_for_later(cells: tuple[Cell, Cell]) -> None:
+    ours, theirs = cells
+    theirs.beat(0, b"whole")
+    theirs._words[4] += 1  # BEATS: as if it stopped in the middle of the next
+    assert ours.progress(0) is None
+
+
+def test_an_interruption_is_for_one_run_only(cells: tuple[Cell, Cell]) -> None:
+    ours, theirs = cells
+    theirs.begin(0, 5)
+    assert theirs.interruption(0, 5) == 0
+    ours.interrupt(0, 5, SOFT_LIMIT)
+    assert (theirs.interruption(0, 5), theirs.interruption(1, 5)) == (SOFT_LIMIT, 0)
+    ours.interrupt(0, 5, REVOKED)
+    assert theirs.interruption(0, 5) == REVOKED
+    theirs.begin(0, 6)
+    assert theirs.interruption(0, 6) == 0
