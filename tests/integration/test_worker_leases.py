@@ -57,6 +57,25 @@ def test_a_supervisor_frozen_alone_does_not_get_its_ending_through(fleet: Fleet,
     assert_it_succeeded_once(fleet, id, first, second)
 
 
+def test_what_no_other_worker_has_taken_meanwhile_is_kept_by_a_worker_that_was_frozen(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    """A machine that slept, with its only worker: leases ran out, and nobody was there to mind."""
+    worker = fleet.start(**SHORT, heartbeat_seconds=0.1)
+    ids = fleet.push("until-there", "t0", "t1", file=str(tmp_path / "go"))
+    until(lambda: len(fleet.ledger.runs()) == 2)
+    up_for = fleet.pulses()[worker.name].uptime_seconds
+    worker.send_all(signal.SIGSTOP)
+    frozen_at = time.monotonic()
+    until(lambda: time.monotonic() - frozen_at > 1.5, every=0.05)
+    worker.send_all(signal.SIGCONT)
+    until(lambda: [p.uptime_seconds for p in fleet.pulses().values() if p.uptime_seconds > up_for + 2.5])
+    (proof,) = fleet.push("note", "proof")
+    (tmp_path / "go").touch()
+    fleet.ended([*ids, proof])
+    assert fleet.ledger.runs() == dict.fromkeys([*ids, proof], 1)
+
+
 def assert_it_succeeded_once(fleet: Fleet, id: str, first: FleetWorker, second: FleetWorker) -> None:
     (proof,) = fleet.push("note", "proof", options={"queue": "default"})
     fleet.ended([proof])

@@ -128,18 +128,22 @@ def test_what_cannot_be_run_is_parked_with_the_reason(fleet: Fleet, reason: str,
     assert fleet.ended([good])[good].state is State.SUCCEEDED
 
 
-def test_an_unsigned_or_changed_envelope_is_parked_where_keys_are_set(
+def test_an_unsigned_or_forged_envelope_is_parked_where_keys_are_set(
     fleet: Fleet, durable_url: str, namespace: str
 ) -> None:
-    keys = "k1:hmac-sha256:" + "c2VjcmV0" * 6
+    keys, others = (f"k1:hmac-sha256:{text * 6}" for text in ("c2VjcmV0", "b3RoZXIh"))
     fleet.start(variables={"STEM_SIGNING_KEYS": keys})
     fleet.push("note", "unsigned")
+    with Stem(durable_url, namespace=namespace, signing_keys=others) as stranger:
+        stranger.enqueue("note", {"mark": "forged"}, check=False, id="forged")
     with Stem(durable_url, namespace=namespace, signing_keys=keys) as app:
-        signed = app.enqueue("note", {"mark": "signed"}, check=False)
-        assert signed.get(20) == "signed"
-    assert fleet.ended(["unsigned"])["unsigned"].state is State.FAILED
-    (letter,) = fleet.store.deadletters.page(DeadFilter(), limit=9).items
-    assert (letter.id, letter.reason) == ("unsigned", "signature-invalid")
+        assert app.enqueue("note", {"mark": "signed"}, check=False).get(20) == "signed"
+    fleet.ended(["unsigned", "forged"])
+    letters = fleet.store.deadletters.page(DeadFilter(), limit=9).items
+    assert {(letter.id, letter.reason) for letter in letters} == {
+        ("unsigned", "signature-invalid"),
+        ("forged", "signature-invalid"),
+    }
     assert set(fleet.ledger.runs()) == {"signed"}
 
 

@@ -46,11 +46,12 @@ class Keeper:
             self._lose({lease.id for lease in refused}, due)
 
     def _renew_extended(self) -> None:
-        extensions, self._extensions = self._extensions, {}
-        for number, seconds in extensions.items():
+        for number, seconds in list(self._extensions.items()):
             held = self._pool.held.get(number)
             if held is not None:
                 self._store.broker.renew([held.lease], lease_seconds=seconds)
+            if self._extensions.get(number) == seconds:  # and no other was asked for meanwhile
+                self._extensions.pop(number, None)
 
     def _lose(self, ids: set[str], due: list[Held]) -> None:
         # One that ends at this very moment is refused too, and is held no more.

@@ -8,7 +8,7 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
-from stem.backends import placed
+from stem.backends import RevokeStore, connect_revokes, placed
 from stem.client.app import Stem
 from stem.client.link import open_store
 from stem.control.listener import Listener
@@ -31,6 +31,7 @@ from stem.worker.held import Held
 from stem.worker.herald import Herald
 from stem.worker.keeper import Keeper
 from stem.worker.manifest import Manifest
+from stem.worker.marks import FOLLOW_SECONDS, Marks
 from stem.worker.nursery import Child, Nursery
 from stem.worker.pool import Pool
 from stem.worker.scribe import Scribe
@@ -84,6 +85,7 @@ class Parts:
             Limits(settings.soft_limit, settings.hard_limit, settings.grace_seconds),
         )
         self.facts = {task.name: task for task in told.tasks}
+        self.marks = Marks(self._open_revokes(), self.queues, settings.name)
         self.gate = Gate(
             self.store.limiter, self.facts, lease_seconds=settings.lease_seconds, fails_open=settings.limiter_fails_open
         )
@@ -102,12 +104,15 @@ class Parts:
             Ticker("herald", settings.heartbeat_seconds, self._herald.beat),
             Ticker("janitor", settings.reclaim_seconds, self._reclaim),
             Ticker("autoscaler", self.autoscaler.seconds, self.autoscaler.tick),
-            Ticker("pruner", PRUNE_SECONDS, self.store.upkeep.prune),
+            Ticker("marks", FOLLOW_SECONDS, self._follow_marks),
+            Ticker("pruner", PRUNE_SECONDS, self._prune),
         ]
         self._rebuilt_at: float | None = None
         self.fetcher = self._make_fetcher()
 
     def start(self, nursery: Nursery | None) -> None:
+        self.marks.hydrate()
+        self.paused.update(self.marks.paused)
         for service in (self.settler, self._scribe, self._clerk):
             service.start()
         self.pool.start(nursery)
@@ -136,6 +141,7 @@ class Parts:
             self._herald.leave()
         if self._owns_store:
             self.store.upkeep.close()
+            self.marks.close()
         self._ears.stop()
 
     def _let_end(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
@@ -224,6 +230,29 @@ class Parts:
         self._note(EventKind.WORKER_RESUMED, {"queues": list(queues)})
         return sorted(self.paused)
 
+    def _follow_marks(self) -> None:
+        """What a command should have brought, and did not."""
+        before = self.marks.paused
+        if not self.marks.follow():
+            return
+        if paused := self.marks.paused - before:
+            self.pause(sorted(paused))
+        if resumed := before - self.marks.paused:
+            self.resume(sorted(resumed))
+        revoked = self.marks.reasons([held.lease.id for held in list(self.pool.held.values())])
+        for record in revoked.values():
+            self.steering.revoke([record], record.terminate, record.signal or "SIGTERM")
+
+    def _prune(self) -> None:
+        self.marks.prune()
+        self.store.upkeep.prune()
+
+    def _open_revokes(self) -> RevokeStore:
+        settings, store = self._store_settings, self.store
+        if self._owns_store and (settings.revokes_url or settings.results_url):
+            return connect_revokes(settings)
+        return RevokeStore(url=store.url, revokes=store.revokes, now=store.upkeep.now, close=store.upkeep.close)
+
     def _note(self, kind: EventKind, data: dict[str, Any]) -> None:
         try:
             self.store.events.note(kind, worker=self.settings.name, data=data)
@@ -261,18 +290,21 @@ class Parts:
         )
 
     def _offer(self, deliveries: list[Delivery]) -> None:
+        deliveries, revoked = self.marks.sort(deliveries)
         helds, throttled = self.gate.sort(deliveries)
         if helds:
             self.pool.offer(helds)
             self._keeper.keep_short(helds)
-        if throttled:
-            self.settler.add(throttled)
+        if revoked or throttled:
+            self.settler.add(revoked + throttled)
 
     def _settled(self, helds: Sequence[Held]) -> None:
         self.pool.settled(helds)
         self.gate.free(list(helds))
 
     def _reclaim(self) -> None:
+        # First what is ours: after the machine has slept, leases of tasks that go on have run out, too.
+        self._keeper.tick()
         reclaimed = self.store.broker.reclaim()
         if reclaimed.returned or reclaimed.dead:
             log.warning("leases.reclaimed returned=%d dead=%d", len(reclaimed.returned), len(reclaimed.dead))
