@@ -68,6 +68,7 @@ class Steering:
             "isolates": parts.pool.pids,
             "counters": dict(parts.settler.counters),
             "control": parts.responder.counts,
+            "revoked": len(parts.marks.revoked),
             "autoscale": msgspec.to_builtins(parts.autoscaler.config),
         }
         if include_tasks:
@@ -83,10 +84,14 @@ class Steering:
 
     def revoke(self, records: Sequence[RevokeRecord], terminate: bool, signal_name: str, /) -> dict[str, str]:
         """What became of each: `cancelled`, `terminating`, `running`, or `noted` for one that is not here."""
-        reasons = {record.task_id: record.reason or "revoked" for record in records}
+        holding = self._parts.marks.apply(records)
+        reasons = {record.task_id: record.reason or "revoked" for record in holding}
         number = _signal_number(signal_name)
         told = self._parts.pool.revoke(reasons, terminate=terminate, signal_number=number).result(ANSWER_SECONDS)
-        return {record.task_id: told.get(record.task_id, "noted") for record in records}
+        return {
+            record.task_id: told.get(record.task_id, "noted" if record.task_id in reasons else "stale")
+            for record in records
+        }
 
     def shutdown(self, mode: Mode) -> None:
         self._shut_down(mode)
