@@ -70,7 +70,8 @@ class Admission:
     def _check_time(self, command: Command, now_ms: int) -> None:
         if command.expires_at <= now_ms:
             raise Refused("expired", f"The command expired {now_ms - command.expires_at} ms ago.")
-        if command.issued_at <= self._since_ms:
+        self._since_ms = min(self._since_ms, now_ms)  # a clock was set back: go on from here, not when it has caught up
+        if command.issued_at < self._since_ms:
             raise Refused("expired", "The command was sent before this worker listened.")
         if command.expires_at > now_ms + MAX_TIMEOUT_MS:
             raise Refused("not-yet-valid", "The command was issued in the future; see the asker's clock.")

@@ -69,7 +69,7 @@ class Caller:
         """Ends when all have answered whose heartbeat is known, or all that are named; else when the time is up. Where
         nobody is known nobody is asked. Raises UsageError, StoreUnavailable, StoreRefused."""
         began = time.monotonic()
-        known = {pulse.heartbeat.worker_id: pulse for pulse in self._store.heartbeats.all()}
+        known = self.known()
         expected = sorted(set(_checked(workers)) or known)
         command = self._command(type, payload or {}, tuple(sorted(set(workers))) or (ALL,), timeout_seconds)
         carrier, replies = self._transport.name, dict[str, Reply]()
@@ -77,8 +77,16 @@ class Caller:
             carrier, replies = self._converse(command, expected, began + timeout_seconds)
         return self._answers(command, carrier, began, {**self._silences(command, expected, known, replies), **replies})
 
+    def known(self) -> dict[str, Pulse]:
+        """The workers that beat, by id, without those that say that they listen under another name than ours."""
+        pulses = {pulse.heartbeat.worker_id: pulse for pulse in self._store.heartbeats.all()}
+        return {worker: pulse for worker, pulse in pulses.items() if self._is_ours(pulse)}
+
     def close(self) -> None:
         self._transport.close()
+
+    def _is_ours(self, pulse: Pulse) -> bool:
+        return bool(pulse.heartbeat.extras.get("controlNamespace", self._namespace) == self._namespace)
 
     def _command(self, type: str, payload: Mapping[str, Any], targets: tuple[str, ...], seconds: float) -> Command:
         timeout_ms = round(seconds * 1000)
@@ -123,7 +131,7 @@ class Caller:
     def _answers(self, command: Command, carrier: str, began: float, replies: dict[str, Reply]) -> Answers:
         is_one_silent = any(reply.status == "timeout" for reply in replies.values())
         # Anew: a worker that died or said goodbye meanwhile is not a silent one.
-        pulses = {each.heartbeat.worker_id: each for each in self._store.heartbeats.all()} if is_one_silent else {}
+        pulses = self.known() if is_one_silent else {}
         in_order = dict(sorted(replies.items()))
         return Answers(
             request_id=command.request_id,

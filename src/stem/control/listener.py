@@ -10,7 +10,7 @@ from stem.core.errors import StemError
 
 log = logging.getLogger("stem.control")
 
-LISTEN_SECONDS = 0.5
+LISTEN_SECONDS = 1.0  # how long stopping may take, for a receiver cannot be woken
 DEAF_SECONDS = 1.0  # before a transport that failed is tried again
 
 

@@ -146,9 +146,10 @@ class _Exchange:
         self._command = command
         self._receive = receive
         self._is_stopped = False
+        self._stream: socket.socket | None = None
 
     def start(self, body: bytes, headers: dict[str, str]) -> None:
-        Thread(target=self._run, args=(body, headers), name="control-http", daemon=True).start()
+        Thread(target=self._run, args=(body, headers), name="control-http-asking", daemon=True).start()
 
     def failure(self) -> str | None:
         if not self.taken.done():
@@ -159,10 +160,9 @@ class _Exchange:
     def stop(self) -> None:
         """Wakes a thread that is reading; past the TLS layer, whose state is that thread's."""
         self._is_stopped = True
-        open_socket = self._connection.sock
-        if open_socket is not None:
+        if self._stream is not None:
             try:
-                socket.socket.shutdown(open_socket, socket.SHUT_RDWR)
+                socket.socket.shutdown(self._stream, socket.SHUT_RDWR)
             except OSError:
                 return  # it has ended by itself
 
@@ -191,16 +191,18 @@ class _Exchange:
         """Reads events until the reply, the end of the stream, or that of the command."""
         request_id, timeout_ms = self._command.request_id, self._command.timeout_ms
         end = time.monotonic() + timeout_ms / 1000
+        self._connection.connect()
+        self._stream = self._connection.sock  # the connection lets go of it once the answer has begun
         self._connection.request("GET", f"{REPLY_PATH}{request_id}?timeoutMs={timeout_ms}", headers=headers)
-        answer = self._connection.getresponse()
-        if answer.status != 200:
-            raise StoreUnavailable(f"it answered {answer.status} {answer.reason}")
-        while time.monotonic() < end and not self._is_stopped:
-            line = answer.readline(MAX_REPLY_BYTES + 100)
-            if not line or line.startswith(b"event: end"):
-                return
-            if line.startswith(b"data: "):
-                self._take(line.removeprefix(b"data: "))
+        with self._connection.getresponse() as answer:
+            if answer.status != 200:
+                raise StoreUnavailable(f"it answered {answer.status} {answer.reason}")
+            while time.monotonic() < end and not self._is_stopped:
+                line = answer.readline(MAX_REPLY_BYTES + 100)
+                if not line or line.startswith(b"event: end"):
+                    return
+                if line.startswith(b"data: "):
+                    self._take(line.removeprefix(b"data: "))
 
     def _take(self, message: bytes) -> None:
         for reply in read_replies(self._command.request_id, [message]):

@@ -10,8 +10,7 @@ from collections import OrderedDict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import PurePath
-from queue import Empty, Full, Queue
-from threading import BoundedSemaphore, Condition, Thread, Timer
+from threading import BoundedSemaphore, Condition, Lock, Thread, Timer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -52,8 +51,10 @@ class HttpEndpoint(AnsweringSide):
             raise ConfigError(
                 "A control endpoint needs a token or TLS that asks for client certificates; else anybody could steer."
             )
+        self.unauthorized_count = 0
+        self._counting = Lock()
         self._token = token
-        self._commands: Queue[bytes] = Queue(MOST_COMMANDS)
+        self._commands = _Commands()
         self._replies = _Replies()
         try:
             self._server = _Server((host, port), self, tls, deadline_seconds)
@@ -68,18 +69,13 @@ class HttpEndpoint(AnsweringSide):
         self._thread.start()
 
     def receive_commands(self, timeout_seconds: float) -> list[bytes]:
-        found: list[bytes] = []
-        try:
-            found.append(self._commands.get(block=timeout_seconds > 0, timeout=timeout_seconds))
-            while True:
-                found.append(self._commands.get_nowait())
-        except Empty:
-            return found
+        return self._commands.take_all(timeout_seconds)
 
     def send_reply(self, reply: Reply) -> None:
         self._replies.put(reply.request_id, encode_reply(reply))
 
     def close(self) -> None:
+        self._commands.close()
         self._replies.close()
         self._server.shutdown()
         self._server.server_close()
@@ -90,12 +86,13 @@ class HttpEndpoint(AnsweringSide):
             return True  # the TLS handshake has asked for a certificate
         return hmac.compare_digest((authorization or "").encode(), f"Bearer {self._token}".encode())
 
+    def note_stranger(self, address: str, reason: str) -> None:
+        with self._counting:
+            self.unauthorized_count += 1
+        log.warning("control.refused code=unauthorized from=%s: %s", address, reason)
+
     def take(self, raw: bytes) -> bool:
-        try:
-            self._commands.put_nowait(raw)
-        except Full:
-            return False
-        return True
+        return self._commands.put(raw)
 
     def await_reply(self, request_id: str, timeout_seconds: float) -> bytes | None:
         return self._replies.take(request_id, timeout_seconds)
@@ -114,6 +111,34 @@ def endpoint_tls(cert_file: PurePath, key_file: PurePath, client_ca_file: PurePa
         context.load_verify_locations(client_ca_file)
         context.verify_mode = ssl.CERT_REQUIRED
     return context
+
+
+class _Commands:
+    """In the order in which they came, and no more than there is room for."""
+
+    def __init__(self) -> None:
+        self._waiting: list[bytes] = []
+        self._is_closed = False
+        self._changed = Condition()
+
+    def put(self, raw: bytes) -> bool:
+        with self._changed:
+            if len(self._waiting) >= MOST_COMMANDS:
+                return False
+            self._waiting.append(raw)
+            self._changed.notify_all()
+            return True
+
+    def take_all(self, timeout_seconds: float) -> list[bytes]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or self._waiting, timeout_seconds)
+            found, self._waiting = self._waiting, []
+            return found
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
 
 
 class _Replies:
@@ -191,13 +216,22 @@ class _Server(ThreadingHTTPServer):
         watchdog.daemon = True
         watchdog.start()
         try:
-            if isinstance(request, ssl.SSLSocket):
-                # Here, in the connection's own thread: a client that stalls in its handshake holds up nobody else.
-                request.do_handshake()
-            _Handler(request, client_address, self, watchdog)
+            if self._is_greeted(request, client_address):
+                _Handler(request, client_address, self, watchdog)
         finally:
             watchdog.cancel()
             request.close()
+
+    def _is_greeted(self, request: Any, client_address: Any) -> bool:
+        """Here, in the connection's own thread: a client that stalls in its handshake holds up nobody else."""
+        if not isinstance(request, ssl.SSLSocket):
+            return True
+        try:
+            request.do_handshake()
+        except ssl.SSLError as error:
+            self.endpoint.note_stranger(client_address[0], f"no certificate that counts here ({error.reason})")
+            return False
+        return True
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
         log.debug("control.connection-lost", exc_info=True)
@@ -250,9 +284,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_welcome(self) -> bool:
         if self.server.endpoint.is_welcome(self.headers.get("Authorization")):
             return True
-        log.warning(
-            "control.refused code=unauthorized from=%s: the bearer token is missing or wrong", self.client_address[0]
-        )
+        self.server.endpoint.note_stranger(self.client_address[0], "the bearer token is missing or wrong")
         self._tell(HTTPStatus.UNAUTHORIZED)
         return False
 

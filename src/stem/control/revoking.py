@@ -1,0 +1,100 @@
+"""Revoke tasks: written down first, told to workers second, so that a revoke holds before anybody sees it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from stem.contracts.revokes import Revokes
+from stem.control.caller import TIMEOUT_SECONDS, Answers, Caller
+from stem.core.control import Reply
+from stem.core.envelope import check_id
+from stem.core.errors import UsageError
+from stem.core.pause import is_pause
+from stem.core.revoke import RevokeRecord, RevokeRequest
+
+COMMAND_BYTES = 200_000  # of records in one command; what is around them needs room, too
+LEAST_SECONDS = 0.2  # for a part, when those before it have used up the time
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """The records that hold from now on, and what workers said; None: nobody is known who could have been told."""
+
+    records: Sequence[RevokeRecord]
+    answers: Answers | None
+
+
+def revoke(
+    marks: Revokes,
+    caller: Caller,
+    requests: Sequence[RevokeRequest],
+    *,
+    terminate: bool = False,
+    signal: str = "SIGTERM",
+    workers: Sequence[str] = (),
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> Revoked:
+    """Durable when it returns, or raises after; each worker's reply has what it did with each id (`tasks`). Raises
+    UsageError before anything is written."""
+    for request in requests:
+        check_id(request.task_id)
+        if is_pause(request.task_id):
+            raise UsageError(f"{request.task_id} is a paused queue and no task; see: stem worker resume --help")
+    records = marks.put(requests)
+    parts = [{"records": part, "terminate": terminate, "signal": signal} for part in _parts(map(_brief, records))]
+    return Revoked(records, _tell(caller, parts, workers, timeout_seconds))
+
+
+def _tell(
+    caller: Caller, payloads: Iterable[Mapping[str, Any]], workers: Sequence[str], timeout_seconds: float
+) -> Answers | None:
+    """In as many commands as it takes; the time is for all of them."""
+    told: Answers | None = None
+    for payload in payloads:
+        left = timeout_seconds - (told.elapsed_seconds if told is not None else 0.0)
+        answers = caller.ask("revoke", payload, workers=workers, timeout_seconds=max(left, LEAST_SECONDS))
+        if not answers.replies:
+            return told
+        told = answers if told is None else _joined(told, answers)
+    return told
+
+
+def _parts(records: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    part: list[dict[str, Any]] = []
+    size = 0
+    for record in records:
+        length = len(msgspec.json.encode(record)) + 1
+        if part and size + length > COMMAND_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(record)
+        size += length
+    yield part
+
+
+def _brief(record: RevokeRecord) -> dict[str, Any]:
+    """Without what is not said and what workers do not ask for: a command holds the more of them."""
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    del fields["requester"]
+    return {name: value for name, value in fields.items() if value not in (None, "", False)}
+
+
+def _joined(one: Answers, other: Answers) -> Answers:
+    """A worker that failed once has failed, and what it did is told as far as it is known."""
+    both = one.replies.keys() & other.replies.keys()
+    joined = {worker: _joined_reply(one.replies[worker], other.replies[worker]) for worker in both}
+    return Answers(
+        request_id=one.request_id,
+        transport=one.transport,
+        elapsed_seconds=one.elapsed_seconds + other.elapsed_seconds,
+        replies=dict(sorted({**one.replies, **other.replies, **joined}.items())),
+        health={**one.health, **other.health},
+    )
+
+
+def _joined_reply(one: Reply, other: Reply) -> Reply:
+    worst = one if one.status != "ok" else other
+    tasks = {**one.payload.get("tasks", {}), **other.payload.get("tasks", {})}
+    return msgspec.structs.replace(worst, payload={**worst.payload, "tasks": tasks})
