@@ -149,7 +149,7 @@ def test_a_child_left_behind_that_talks_on_does_not_keep_the_worker_from_its_wor
         talker.kill()
 
 
-@pytest.mark.parametrize("what", ["an object", "much", "circular"])
+@pytest.mark.parametrize("what", ["an object", "much", "circular", "nul", "no text", "no number"])
 def test_a_value_that_cannot_be_kept_is_not_worth_a_retry(client: Desk, what: str) -> None:
     task = client.send("returns", what=what)
     record = client.ended(task)

@@ -47,10 +47,11 @@ def reports(ctx: TaskContext, until: str) -> None:
 
 @app.task(name="reports-often")
 def reports_often(ctx: TaskContext, count: int) -> float:
-    began_at = time.perf_counter()
+    """What it cost, in seconds of a processor: how busy the machine is otherwise does not count."""
+    began_at = time.process_time()
     for number in range(count):
         ctx.progress(number / count, "on and on", number=number)
-    return time.perf_counter() - began_at
+    return time.process_time() - began_at
 
 
 @app.task(name="holds-on")

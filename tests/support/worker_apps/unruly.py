@@ -145,7 +145,14 @@ def leaves_a_talker(own_session: bool, exit_code: int | None) -> int:
 
 @app.task(name="returns")
 def returns(what: str) -> Any:
-    return {"an object": object(), "much": "x" * 2_000_000, "a set": {1, 2}, "circular": circular()}[what]
+    return {
+        "an object": object(),
+        "much": "x" * 2_000_000,
+        "circular": circular(),
+        "no text": "\x00 \ud800",
+        "nul": "\x00 \u2028",
+        "no number": float("nan"),
+    }[what]
 
 
 def circular() -> list[Any]:
