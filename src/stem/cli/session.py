@@ -24,6 +24,8 @@ _VARIABLES = {
     "namespace": "STEM_NAMESPACE",
 }
 
+_NAMESPACE = "Which of the store's spaces.  [env: STEM_NAMESPACE]"
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -118,8 +120,9 @@ def check_flags_hold(session: Session, settings: "Settings", path: str) -> None:
             raise ConfigError(f"{path} names its own store in code, so {flag} cannot change it; leave out the flag.")
 
 
-def in_session(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the flags of every command; it is called with a Session in their place."""
+def in_session(function: Callable[..., None], *, namespace_help: str = _NAMESPACE) -> Callable[..., None]:
+    """Give a command the flags of every command; it is called with a Session in their place. `namespace_help` says what
+    that flag means there."""
 
     @wraps(function)
     def run(
@@ -135,18 +138,17 @@ def in_session(function: Callable[..., None]) -> Callable[..., None]:
             os.environ["STEM_DEBUG"] = "1"  # for the processes that a command starts
         function(Session(broker_url, results_url, namespace, as_json), **rest)
 
-    for option in reversed(_OPTIONS):
+    for option in reversed(
+        (
+            click.option("--broker-url", metavar="URL", help="Where tasks wait.  [env: STEM_BROKER_URL]"),
+            click.option("--results-url", metavar="URL", help="Where records live.  [env: STEM_RESULT_BACKEND_URL]"),
+            click.option("--namespace", metavar="NAME", help=namespace_help),
+            click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+            click.option("--traceback", is_flag=True, help="Show where an error came from.  [env: STEM_DEBUG=1]"),
+        )
+    ):
         run = option(run)
     return run
-
-
-_OPTIONS = (
-    click.option("--broker-url", metavar="URL", help="Where tasks wait.  [env: STEM_BROKER_URL]"),
-    click.option("--results-url", metavar="URL", help="Where records live.  [env: STEM_RESULT_BACKEND_URL]"),
-    click.option("--namespace", metavar="NAME", help="Which of the store's spaces.  [env: STEM_NAMESPACE]"),
-    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-    click.option("--traceback", is_flag=True, help="Show where an error came from.  [env: STEM_DEBUG=1]"),
-)
 
 
 def _holds_password(url: str) -> bool:

@@ -1,34 +1,33 @@
 """Print tables for people and JSON for scripts. Nothing that a store holds can move the cursor or colour the screen."""
 
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import click
 
-# A table is as wide as its values: a terminal wraps the line, and an id or a moment can still be copied whole. Fitting it
-# to the screen would fold the one and cut off the other.
-_WIDTH = 100_000
+_GAP = "  "
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """One line a row, every value whole."""
+    """One line a row, every value whole: a terminal wraps the line, and an id or a moment can still be copied. Fitting it
+    to the screen would fold the one and cut off the other."""
     cells = [[_cell(value) for value in row] for row in rows]
     if not cells:
         click.echo(empty)
         return
-    from rich.table import Table
-    from rich.text import Text
+    sides = [str.rjust if all(cell.isdigit() for cell in column) else str.ljust for column in zip(*cells, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(columns, *cells, strict=True)]
 
-    printed = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for number, column in enumerate(columns):
-        is_count = all(row[number].isdigit() for row in cells)
-        printed.add_column(column, justify="right" if is_count else "left", no_wrap=True)
+    def line(row: Sequence[str]) -> str:
+        # `rjust` counts characters, and some are two columns wide, or none.
+        fits = zip(row, sides, widths, strict=True)
+        return _GAP.join(side(cell, width - _width(cell) + len(cell)) for cell, side, width in fits).rstrip()
+
+    click.echo(line(columns) if os.environ.get("NO_COLOR") else click.style(line(columns), bold=True))
     for row in cells:
-        printed.add_row(*map(Text, row))
-    _print(printed)
+        click.echo(line(row))
 
 
 def facts(pairs: Mapping[str, object]) -> None:
@@ -69,20 +68,10 @@ def _cell(value: object) -> str:
     return "" if value is None else plain(str(value))
 
 
-def _print(printable: Any) -> None:
-    from io import StringIO
+def _width(text: str) -> int:
+    """In columns of the screen."""
+    if text.isascii():
+        return len(text)  # nearly always, and then rich need not be imported
+    from rich.cells import cell_len
 
-    from rich.console import Console
-
-    is_screen = sys.stdout.isatty()
-    buffer = StringIO()  # and not stdout itself: rich has an exit code of its own for a closed pipe
-    console = Console(
-        file=buffer,
-        width=_WIDTH,
-        force_terminal=is_screen,
-        color_system=None if os.environ.get("NO_COLOR") or not is_screen else "auto",
-        highlight=False,
-    )
-    console.print(printable)
-    for line in buffer.getvalue().splitlines():
-        click.echo(line.rstrip())
+    return cell_len(text)

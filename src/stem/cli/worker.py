@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli import times
+from stem.cli import times, worker_control
+from stem.cli.bounds import BOUNDS, SIZE
 from stem.cli.session import Session, check_flags_hold, in_session
 from stem.cli.show import plain
 from stem.cli.worker_diagnose import diagnose
@@ -54,6 +55,15 @@ def worker() -> None:
 @click.option("--soft-limit", type=times.DURATION, help="Tell a task so long after its start: 30s, 5m.")
 @click.option("--hard-limit", type=times.DURATION, help="End a task so long after its start.")
 @click.option("--lease", "lease_seconds", type=times.DURATION, help="How soon others take over if it dies: 10s.")
+@click.option("--autoscale", type=BOUNDS, metavar="MIN,MAX", help="As many isolates as the backlog asks for: 2,10.")
+@click.option(
+    "--max-tasks-per-isolate", type=click.IntRange(1), metavar="N", help="A fresh isolate after so many tasks."
+)
+@click.option(
+    "--max-memory-per-isolate", type=SIZE, metavar="SIZE", help="A fresh one when it has grown to so much: 512MB."
+)
+@click.option("--warm-timeout", "warm_seconds", type=times.DURATION, help="How long TERM waits for tasks to end: 10m.")
+@click.option("--grace", "grace_seconds", type=times.DURATION, help="From telling a task to stop to killing it: 5s.")
 @click.option("--async-concurrency", type=click.IntRange(1, 100_000), metavar="N", help="Coroutines an isolate.")
 @click.option(
     "--log-level",
@@ -120,9 +130,13 @@ def _leave(_number: int, _frame: object) -> None:
 
 def _settings(queues: tuple[str, ...], given: dict[str, Any]) -> "WorkerSettings":
     """Named once, so that a worker that reloads keeps its name."""
+    from stem.core.autoscale import Autoscale
     from stem.worker.settings import WorkerSettings, check
 
     chosen = {name: value for name, value in given.items() if value is not None}
+    if "autoscale" in chosen:
+        least, most = chosen["autoscale"]
+        chosen = {"concurrency": least, **chosen, "autoscale": Autoscale(enabled=True, minimum=least, maximum=most)}
     return check(WorkerSettings(queues=tuple(dict.fromkeys(queues)), **chosen))
 
 
@@ -174,3 +188,4 @@ def _banner(worker: "Worker", path: str) -> str:
 
 for command in (status, healthcheck, diagnose, multi):
     worker.add_command(command)
+worker_control.add_to(worker)

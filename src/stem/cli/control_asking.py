@@ -1,0 +1,121 @@
+"""The flags of every command that asks workers, and the line to those workers."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stem.cli import times
+from stem.cli.session import Session, check_shared, in_session
+
+if TYPE_CHECKING:
+    from stem.contracts.revokes import Revokes
+    from stem.contracts.store import Store
+    from stem.control.caller import Answers, Caller
+    from stem.core.config import Settings
+
+_NAMESPACE = "Under which workers listen.  [env: STEM_CONTROL_NAMESPACE, STEM_WORKER_NAMESPACE, STEM_NAMESPACE]"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An open store, and the workers that are to be asked through it: those named, or all."""
+
+    settings: "Settings"
+    store: "Store"
+    caller: "Caller"
+    workers: tuple[str, ...]
+    timeout_seconds: float
+
+    def ask(self, type: str, payload: Mapping[str, Any] | None = None) -> "Answers":
+        return self.caller.ask(type, payload, workers=self.workers, timeout_seconds=self.timeout_seconds)
+
+    @contextmanager
+    def marks(self) -> "Iterator[Revokes]":
+        """Where revokes and pauses are written down."""
+        from stem.backends import connect_revokes
+
+        if self.settings.revokes_place == self.settings.broker_url:
+            yield self.store.revokes
+            return
+        marks = connect_revokes(self.settings)
+        try:
+            yield marks.revokes
+        finally:
+            marks.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What was typed. `workers` empty: all that are known."""
+
+    session: Session
+    workers: tuple[str, ...]
+    timeout_seconds: float | None
+
+    @contextmanager
+    def line(self) -> "Iterator[Line]":
+        settings, store, caller = self._open()
+        timeout_seconds = self.timeout_seconds or settings.control.timeout_seconds
+        try:
+            yield Line(settings, store, caller, self.workers, timeout_seconds)
+        finally:
+            caller.close()
+            store.upkeep.close()
+
+    def _open(self) -> "tuple[Settings, Store, Caller]":
+        """Workers may listen under a name of their own, or under that of their tasks' namespace. The flag means the one
+        or the other, whichever has workers."""
+        import msgspec
+
+        settings = replace(self.session, namespace=None).settings()
+        name = self.session.namespace
+        if name is None:
+            return _opened(settings)
+        settings = msgspec.structs.replace(settings, control=msgspec.structs.replace(settings.control, namespace=name))
+        if settings.namespace != name:
+            opened = _opened(settings)
+            if opened[2].known():
+                return opened
+            opened[1].upkeep.close()
+        return _opened(msgspec.structs.replace(settings, namespace=name))
+
+
+def _opened(settings: "Settings") -> "tuple[Settings, Store, Caller]":
+    from stem.backends import connect, placed
+    from stem.control.caller import Caller
+    from stem.core.config import check_settings
+    from stem.runtime.keys import Keyring
+
+    settings = placed(check_settings(check_shared(settings)))
+    keyring = Keyring.parse(settings.signing_keys)
+    store = connect(settings.broker_url, settings)  # results are no business of these commands
+    return settings, store, Caller(store, keyring, settings.control_namespace)
+
+
+def asking(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags of every command that asks workers; it is called with an Asking in their place."""
+
+    @wraps(function)
+    def run(session: Session, *, workers: tuple[str, ...], timeout_seconds: float | None, **rest: Any) -> None:
+        function(Asking(session, tuple(dict.fromkeys(workers)), timeout_seconds), **rest)
+
+    command = in_session(run, namespace_help=_NAMESPACE)
+    for option in reversed(
+        (
+            click.option(
+                "--worker", "workers", metavar="WORKER", multiple=True, help="Only this one; may be repeated."
+            ),
+            click.option(
+                "--timeout",
+                "timeout_seconds",
+                type=times.DURATION,
+                help="How long to wait for replies: 5s.  [env: STEM_CONTROL_TIMEOUT]",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
