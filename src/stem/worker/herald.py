@@ -20,6 +20,7 @@ class Herald:
         queues: list[str],
         counters: Mapping[str, int],
         state: Callable[[], str],
+        control_namespace: str,
     ) -> None:
         self._store = store
         self._pool = pool
@@ -27,6 +28,7 @@ class Herald:
         self._queues = queues
         self._counters = counters
         self._state = state
+        self._control_namespace = control_namespace
         self._since = time.monotonic()
         self._host = socket.gethostname()
 
@@ -50,6 +52,7 @@ class Herald:
                 "held": self._pool.load,
                 "isolates": self._pool.pids,
                 "beatSeconds": self._settings.heartbeat_seconds,
+                "controlNamespace": self._control_namespace,
             },
         )
         self._store.heartbeats.beat(heartbeat, ttl_seconds=self._settings.heartbeat_seconds * 3)

@@ -97,7 +97,13 @@ class Parts:
         self.responder = self._make_responder()
         self._ears = self._make_ears()
         self._herald = Herald(
-            self.store, self.pool, settings, self.queues, self.settler.counters, lambda: self.steering.state
+            self.store,
+            self.pool,
+            settings,
+            self.queues,
+            self.settler.counters,
+            lambda: self.steering.state,
+            self._store_settings.control_namespace,
         )
         self._tickers = [
             Ticker("keeper", self._keeper.tick_seconds, self._keeper.tick),
