@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from stem.cli import failure
+from stem.cli.config import config
 from stem.cli.dlq import dlq
 from stem.cli.enqueue import enqueue
 from stem.cli.health import health
@@ -106,5 +107,5 @@ def cli() -> None:
     """
 
 
-for command in (worker, enqueue, task, queue, dlq, health):
+for command in (worker, enqueue, task, queue, dlq, health, config):
     cli.add_command(command)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from reprlib import Repr
 from typing import Any
 
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]\+?(\d{1,3}))?\s*(ms|s|m|h|d)?", re.ASCII)
@@ -10,6 +11,8 @@ _SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.ASCII | re.IGNORECASE)
 _BYTES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_brief = Repr()  # a value may be huge, or say itself over and over again
+_brief.maxlevel, _brief.maxstring, _brief.maxother = 2, 100, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,9 @@ def read_block(
         there = f"{block}.{key}" if block else str(key)
         option = by_spelling.get(_plain(str(key)))
         if option is None:
-            known = [*(each.path for each in by_spelling.values()), *neighbours]
-            reading.warnings.append(f"{there} is not known, and ignored{near(there, known)}")
+            paths = {spelling: each.path for spelling, each in by_spelling.items()}
+            hint = near(str(key), paths | {name: name for name in neighbours})
+            reading.warnings.append(f"{there} is not known, and ignored{hint}")
         elif option.path in reading.values:
             reading.errors.append(f"{there} says again what another spelling of {option.path} has said; keep one.")
         elif value is not None:
@@ -87,11 +91,11 @@ def read_block(
     return reading
 
 
-def near(name: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
-    """The end of a sentence: which of the known names is likely to be meant."""
+def near(name: str, known: Mapping[str, str], *, cutoff: float = 0.7) -> str:
+    """The end of a sentence: what is likely to be meant by a name, of those known, as they are to be told."""
     from difflib import get_close_matches
 
-    by_plain = {_plain(each): each for each in known}
+    by_plain = {_plain(each): told for each, told in known.items()}
     found = get_close_matches(_plain(name), by_plain, n=1, cutoff=cutoff)
     return f"; did you mean {by_plain[found[0]]}?" if found else "."
 
@@ -193,7 +197,7 @@ def _read(reading: Reading, option: Option, value: object, complaint: str) -> No
 def _told(option: Option, value: object) -> str:
     """What may be a secret is not repeated, for the sentence may end in a log."""
     if option.mask is None:
-        return repr(value)
+        return _brief.repr(value)
     return "'***'" if isinstance(value, str) else f"a {type(value).__name__}"
 
 

@@ -1,0 +1,117 @@
+"""`stem config`: what is configured, where each value comes from, and what is wrong with it."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stem.cli import show
+from stem.cli.failure import USAGE
+from stem.cli.session import Session, in_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stem.core.effective import Effective
+
+_FLAGS = {
+    "broker.url": ("--broker-url", "broker_url"),
+    "results.url": ("--results-url", "results_url"),
+    "namespace": ("--namespace", "namespace"),
+}
+
+
+@click.group()
+def config() -> None:
+    """See what is configured.
+
+    A flag counts before the environment, that before the file, and that before the default.
+
+    \b
+    Example: stem config check
+    """
+
+
+@config.command()
+@click.option("--config", "path", metavar="FILE", help="The file.  [env: STEM_CONFIG; default: ./stem.yaml]")
+@in_session
+def check(session: Session, path: str | None) -> None:
+    """Print the configuration that holds here, nothing secret in it, and what is wrong with it.
+
+    Nothing is connected to. Exit code 0 if it can be used, 64 if there are errors.
+
+    \b
+    Example: stem config check --config /etc/stem/stem.yaml --json
+    """
+    from stem.runtime.configfile import load
+
+    given = {path: (flag, getattr(session, name)) for path, (flag, name) in _FLAGS.items()}
+    flags = {path: (flag, value) for path, (flag, value) in given.items() if value is not None}
+    effective = load(os.environ, path=path, flags=flags)
+    errors = [*effective.errors, *_unusable(effective)]
+    if session.as_json:
+        show.json(_report(effective, errors))
+    else:
+        _print(effective, errors)
+    if errors:
+        click.get_current_context().exit(USAGE)
+
+
+def _unusable(effective: "Effective") -> "Iterator[str]":
+    """Addresses and keys that nothing could be done with."""
+    from stem.backends import check_url, is_file
+    from stem.backends.file.address import address
+    from stem.core.errors import StemError
+    from stem.runtime.keys import Keyring
+
+    settings = effective.settings
+    checks = [
+        ("broker.url", check_url, settings.broker_url),
+        ("results.url", check_url, settings.results_url),
+        ("revokes.url", lambda url: address(url) if is_file(url) else check_url(url), settings.revokes_url),
+        ("signing.keys", Keyring.parse, settings.signing_keys),
+    ]
+    for path, judge, value in checks:
+        try:
+            if value is not None:
+                judge(value)
+        except StemError as error:
+            yield f"{path}: {error}"
+
+
+def _report(effective: "Effective", errors: list[str]) -> dict[str, Any]:
+    return {
+        "status": "error" if errors else "ok",
+        "options": [
+            {"option": option, "value": value, "source": source.kind, "name": source.name or None}
+            for option, value, source in effective.shown()
+        ],
+        "errors": errors,
+        "warnings": effective.warnings,
+    }
+
+
+def _print(effective: "Effective", errors: list[str]) -> None:
+    rows = [(option, _spelled(value), source) for option, value, source in effective.shown()]
+    show.table(("option", "value", "from"), rows, empty="")
+    lines = [*(("error", sentence) for sentence in errors), *(("warning", told) for told in effective.warnings)]
+    click.echo()
+    for kind, sentence in lines:
+        click.echo(show.plain(f"{kind}: {sentence}"))
+    if not errors:
+        click.echo("No errors.")
+
+
+def _spelled(value: object) -> str:
+    """As a file would say it."""
+    match value:
+        case None | "" | ():
+            return "-"
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ", ".join(map(str, value))
+        case float():
+            return f"{value:.15g}"
+        case _:
+            return str(value)

@@ -1,0 +1,81 @@
+"""Find and read the configuration file, and merge it with flags and environment."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from stem.core.effective import Effective, merge
+from stem.core.errors import ConfigError
+
+NAMES = ("stem.yaml", "stem.yml")
+VARIABLE = "STEM_CONFIG"
+_MOST_BYTES = 1024 * 1024
+
+
+def load(
+    env: Mapping[str, str], *, path: str | None = None, flags: Mapping[str, tuple[str, Any]] | None = None
+) -> Effective:
+    """The configuration that holds here. What is wrong is told in its errors, also a file that cannot be read."""
+    try:
+        found = find(env, path)
+        document = {} if found is None else read(found)
+    except ConfigError as error:
+        rest = merge(flags=flags or {}, env=env, document={})
+        rest.errors.insert(0, str(error))
+        return rest
+    return merge(flags=flags or {}, env=env, document=document, file="" if found is None else str(found))
+
+
+def find(env: Mapping[str, str], path: str | None = None) -> Path | None:
+    """The file that is named, which must be there, or else stem.yaml of the working directory. Raises ConfigError."""
+    named = path or env.get(VARIABLE)
+    if named:
+        who = "--config" if path else VARIABLE
+        if not Path(named).is_file():
+            raise ConfigError(f"{who} names {named}, which is not a file; correct the path.")
+        return Path(named)
+    return next((Path(name) for name in NAMES if os.path.isfile(name)), None)
+
+
+def read(path: Path) -> dict[Any, Any]:
+    """What the file says; nothing in it can make an object or run anything. Raises ConfigError."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}); give this process permission.") from error
+    if len(content) > _MOST_BYTES:
+        raise ConfigError(f"{path} is larger than {_MOST_BYTES:,} bytes, so it is hardly a configuration.")
+    document = _parsed(path, content)
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path} holds a {type(document).__name__}; use blocks such as 'broker:' and 'worker:'.")
+    return document
+
+
+def _parsed(path: Path, content: bytes) -> object:
+    import yaml  # here: most commands have no file to read
+
+    class Strict(yaml.SafeLoader):
+        """Refuses a key that is given twice, where YAML readers silently keep the last."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if key.value in seen and isinstance(key, yaml.ScalarNode):
+                    raise yaml.constructor.ConstructorError(None, None, f"{key.value} is given twice", key.start_mark)
+                seen.add(str(key.value))
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(content, Strict)  # noqa: S506 - a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
+        raise ConfigError(f"{path}{line}: {error.problem or 'not YAML'}; correct it there.") from error
+    except RecursionError as error:
+        raise ConfigError(f"{path} is nested too deeply to be a configuration; correct it.") from error
+    except (yaml.YAMLError, ValueError) as error:
+        first_line = str(error).partition("\n")[0]
+        raise ConfigError(f"{path} is not YAML ({first_line}); correct it.") from error
