@@ -34,7 +34,7 @@ def read(path: Path) -> EnvironmentFile:
     except UnicodeDecodeError:
         return EnvironmentFile(faults=[f"The environment file {path} is not UTF-8 text."])
     found = EnvironmentFile()
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         match _parse(line.strip()):
             case (name, value):
                 found.variables[name] = value

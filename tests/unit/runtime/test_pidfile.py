@@ -1,0 +1,170 @@
+"""Pid files on real processes: which one is meant, and is it still that one?"""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from stem.runtime import pidfile
+from stem.runtime.pidfile import Missing, Reading, Recycled, Running, Stale, Unreadable
+from support.until import until
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "alpha.pid"
+
+
+@pytest.fixture
+def process(file: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """One that has written its own pid file."""
+    started = subprocess.Popen(["sleep", "60"], preexec_fn=lambda: pidfile.write_own(file))
+    yield started
+    started.kill()
+    started.wait()
+
+
+def test_a_process_that_runs_is_told_with_its_age(file: Path, process: "subprocess.Popen[bytes]") -> None:
+    found = pidfile.read(file)
+    assert isinstance(found, Running)
+    assert found.pid == process.pid
+    assert abs((datetime.now(UTC) - found.since).total_seconds() - found.uptime_seconds) < 2
+    assert int(file.read_text().splitlines()[0]) == process.pid, "other programs read the first line"
+    again = until(lambda: r if isinstance(r := pidfile.read(file), Running) and r != found else None)
+    assert again.uptime_seconds > found.uptime_seconds and again.since == found.since
+
+
+def test_a_process_that_has_ended_is_stale_even_before_its_parent_takes_note(
+    file: Path, process: "subprocess.Popen[bytes]"
+) -> None:
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert isinstance(pidfile.read(file), Stale)
+    process.wait()
+    assert isinstance(pidfile.read(file), Stale)
+
+
+def test_another_process_with_the_same_number_is_not_it(file: Path, process: "subprocess.Popen[bytes]") -> None:
+    pid, since, start = file.read_text().splitlines()
+    boot, tick = start.split()
+    for other in (f"{boot} {int(tick) - 1}", f"{'0' * 8}{boot[8:]} {tick}"):
+        file.write_text(f"{pid}\n{since}\n{other}\n")
+        found = pidfile.read(file)
+        assert isinstance(found, Recycled) and found.pid == process.pid
+
+
+def test_a_file_of_another_program_counts_unless_the_process_is_younger(
+    file: Path, process: "subprocess.Popen[bytes]"
+) -> None:
+    file.write_text(f" {process.pid}\n")
+    found = pidfile.read(file)
+    assert isinstance(found, Running) and found.pid == process.pid
+    an_hour_ago = time.time() - 3600
+    os.utime(file, (an_hour_ago, an_hour_ago))
+    assert isinstance(pidfile.read(file), Recycled)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "it is empty"),
+        (b"\n", "it is empty"),
+        (b"alpha\n", "no process id"),
+        (b"-1\n", "no process id"),
+        (b"0\n", "no process id"),
+        (b"99999999999999999999\n", "no process id"),
+        ("٣\n".encode(), "no process id"),
+        (b"12\nyesterday\nx 1\n", "no moment"),
+        (b"\xff\xfe", "not text"),
+    ],
+)
+def test_what_is_no_pid_file_is_told_as_such(file: Path, content: bytes, reason: str) -> None:
+    file.write_bytes(content)
+    found = pidfile.read(file)
+    assert isinstance(found, Unreadable) and reason in found.reason
+
+
+def test_a_file_that_is_not_there_is_missing_and_a_folder_is_none(file: Path) -> None:
+    assert pidfile.read(file) == Missing()
+    assert pidfile.read(file.parent / "no" / "folder") == Missing()
+    assert isinstance(pidfile.read(file.parent), Unreadable)
+
+
+def test_each_reading_is_told_apart_in_one_sentence(file: Path) -> None:
+    now = datetime.now(UTC)
+    readings: list[Reading] = [
+        Running(7, now, 1.0, ""),
+        Missing(),
+        Unreadable("it is empty"),
+        Stale(7, now),
+        Recycled(7, now),
+    ]
+    sentences = {pidfile.sentence(file, each) for each in readings}
+    assert len(sentences) == 5
+    assert all(each.endswith(".") and "\n" not in each for each in sentences)
+
+
+def test_the_file_of_a_process_that_has_ended_is_dropped(file: Path, process: "subprocess.Popen[bytes]") -> None:
+    pidfile.drop(file, process.pid)
+    assert file.exists(), "it runs"
+    process.kill()
+    process.wait()
+    pidfile.drop(file, process.pid + 1)
+    assert file.exists(), "it speaks of another one"
+    pidfile.drop(file, process.pid)
+    assert not file.exists()
+    pidfile.drop(file, process.pid)
+
+
+def test_a_reader_never_sees_half_a_file(file: Path) -> None:
+    """Written again and again by one process, read by another."""
+    pidfile.write_own(file)
+    stopped = threading.Event()
+
+    def write() -> None:
+        while not stopped.is_set():
+            pidfile.write_own(file)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert all(isinstance(pidfile.read(file), Running) for _ in range(500))
+    finally:
+        stopped.set()
+        writer.join()
+    assert [each.name for each in file.parent.iterdir()] == ["alpha.pid"]
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from stem.runtime import pidfile
+
+with pidfile.locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_lock_keeps_others_out_until_its_holder_is_gone(file: Path) -> None:
+    entered = threading.Event()
+
+    def enter() -> None:
+        with pidfile.locked(file):
+            entered.set()
+
+    command = [sys.executable, "-c", HOLD, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        waiting = threading.Thread(target=enter)
+        waiting.start()
+        assert not entered.wait(0.2)
+        holder.kill()
+        assert entered.wait(10)
+        waiting.join()
