@@ -194,7 +194,7 @@ def _path(text: str | None) -> PurePath | None:
 
 def _masked_keys(keys: str) -> str:
     """Ids and algorithms, and the paths of files; never a key."""
-    if keys.strip().startswith("@"):
+    if not keys or keys.strip().startswith("@"):
         return keys
     parts = (entry.strip().split(":", 2) for entry in keys.split(","))
     return ",".join(

@@ -237,6 +237,7 @@ def test_what_is_shown_holds_no_secret_and_says_what_is_followed() -> None:
     [
         ("@/etc/keys", "@/etc/keys"),
         ("a:ed25519:@/etc/key, b:hmac-sha256:eA==", "a:ed25519:@/etc/key,b:hmac-sha256:***"),
+        ("", ""),
         ("justasecret", "***"),
         ("k1:justasecret", "***"),
     ],
