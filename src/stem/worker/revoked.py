@@ -1,7 +1,7 @@
 """Which tasks must not run: the worker's own copy of the revokes, so that asking costs nothing."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from threading import Lock
 
@@ -56,7 +56,7 @@ class RevokedTasks:
                 self._read_anew()
                 return len(self._marks)
             self._measure()
-            return self._read_on(self._marks) if version > self._seen else 0
+            return self._read_on() if version > self._seen else 0
 
     def apply(self, records: Iterable[RevokeRecord]) -> list[RevokeRecord]:
         """Take over what a control message says; returns what was news. Stale versions change nothing."""
@@ -79,24 +79,32 @@ class RevokedTasks:
             return len(expired)
 
     def _read_anew(self) -> None:
-        """Into a new table, so that whoever asks meanwhile sees the old one or the new one."""
-        self._seen, self._anchor, self._ahead = 0, None, {}
+        """Into a new table, so that whoever asks meanwhile sees the old one or the new one; the old one stays if the store
+        fails on the way."""
         self._measure()
-        version = self._revokes.version()  # before reading: what is written meanwhile is read once more, not missed
+        seen = self._revokes.version()  # before reading: what is written meanwhile is read once more, not missed
         marks: dict[str, float] = {}
-        self._read_on(marks)
-        self._marks = marks
-        self._seen = max(self._seen, version)
-
-    def _read_on(self, marks: dict[str, float]) -> int:
-        count = 0
-        while page := self._revokes.since(self._seen, limit=_PAGE):
+        anchor = None
+        for page in self._pages(0):
             marks.update({record.task_id: _expiry(record) for record in page})
+            anchor = page[-1]
+            seen = max(seen, anchor.version)
+        self._marks, self._seen, self._anchor, self._ahead = marks, seen, anchor, {}
+
+    def _read_on(self) -> int:
+        count = 0
+        for page in self._pages(self._seen):
+            self._marks.update({record.task_id: _expiry(record) for record in page})
             self._anchor = page[-1]
             self._seen = self._anchor.version
             count += len(page)
         self._ahead = {id: version for id, version in self._ahead.items() if version > self._seen}
         return count
+
+    def _pages(self, version: int) -> Iterator[list[RevokeRecord]]:
+        while page := self._revokes.since(version, limit=_PAGE):
+            yield page
+            version = page[-1].version
 
     def _anchor_holds(self) -> bool:
         """The last mark read must still be there, or a later one for the same task, or have expired: else the store was

@@ -13,6 +13,7 @@ from stem.backends import connect
 from stem.backends.memory import connect as connect_memory
 from stem.contracts.store import Store
 from stem.core.config import Settings
+from stem.core.errors import StoreUnavailable
 from stem.core.ids import uuid7
 from stem.core.revoke import RevokeRecord, RevokeRequest
 from stem.runtime.clock import FakeClock
@@ -174,6 +175,33 @@ def test_a_store_that_was_swapped_is_read_anew(store: Store, other: Store, clock
     put(other, "n")
     revoked.refresh()
     assert revoked.is_revoked("n")
+
+
+def test_a_store_that_fails_on_the_way_leaves_what_was_known(
+    store: Store, other: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stem.worker.revoked._PAGE", 2)
+    line: Any = Swapped(store)
+    revoked = RevokedTasks(line, clock, clock=clock)
+    (old, *_) = put(store, *"abcde")
+    revoked.hydrate()
+
+    class Failing(Swapped):
+        def since(self, version: int, *, limit: int) -> list[RevokeRecord]:
+            if version:
+                raise StoreUnavailable("gone")
+            return self.store.revokes.since(version, limit=limit)
+
+    failing: Any = Failing(other)
+    put(other, *"wxyz")
+    monkeypatch.setattr(revoked, "_revokes", failing)
+    with pytest.raises(StoreUnavailable):
+        revoked.refresh()
+    assert (known(revoked, "abcdewxyz"), revoked.apply([old])) == ("abcde", [])
+    line.store = other
+    monkeypatch.setattr(revoked, "_revokes", line)
+    revoked.refresh()
+    assert known(revoked, "abcdewxyz") == "wxyz"
 
 
 def test_an_anchor_that_was_replaced_or_has_expired_is_no_swap(
