@@ -137,6 +137,13 @@ def test_a_hook_that_raises_never_loses_the_delivery(client: Desk, hook: str, ki
         assert client.kinds(task)[-1] in ("succeeded", "dead-lettered")
 
 
+def test_an_isolate_that_falls_over_a_hook_says_why(client: Desk, heard: Heard) -> None:
+    task = client.send("who", {"headers": {"failing-hook": "settle", "failing-with": "KeyboardInterrupt"}})
+    assert client.ended(task).state is State.FAILED
+    assert client.letter(task).reason == "crash-loop"
+    assert (task, "KeyboardInterrupt: a hook that fails") in heard.of("KeyboardInterrupt", 3)
+
+
 @pytest.mark.parametrize("kind", ["RuntimeError", "SystemExit"])
 def test_a_hook_that_fails_over_an_error_leaves_the_error_as_it_is(client: Desk, kind: str) -> None:
     record = client.ended(client.send("fails", {"headers": {"failing-hook": "error", "failing-with": kind}}))

@@ -10,6 +10,7 @@ from termios import FIONREAD
 from threading import Lock
 
 _START, _END, _OVER = "\x02", "\x03", "\x04"
+_NONE = bytes(4)
 MAX_LINE = 64 * 1024
 MAX_PIECE = 15 * 1024  # characters; with its mark it stays below a line's bytes
 
@@ -28,6 +29,7 @@ class TaskOutput(io.TextIOBase):
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._parts: dict[str, str] = {}
+        self._unread = bytearray(4)  # how many bytes are in the pipe, as the kernel writes it
         self._unlock()
         os.register_at_fork(after_in_child=self._unlock)
 
@@ -58,7 +60,8 @@ class TaskOutput(io.TextIOBase):
     def end_task(self) -> None:
         """The task that ran alone here is over: what went around us and is still in the pipe was its own."""
         self.flush()
-        if _is_unread(self._descriptor):
+        ioctl(self._descriptor, FIONREAD, self._unread)
+        if self._unread != _NONE:
             os.write(self._descriptor, f"{_START}{_task.get()}{_END}{_OVER}\n".encode())
 
     def writable(self) -> bool:
@@ -149,7 +152,3 @@ def _pieces(line: str) -> list[str]:
     if len(line) <= MAX_PIECE:
         return [line]
     return [line[start : start + MAX_PIECE] for start in range(0, len(line), MAX_PIECE)]
-
-
-def _is_unread(pipe: int) -> bool:
-    return ioctl(pipe, FIONREAD, b"\0\0\0\0") != b"\0\0\0\0"

@@ -106,6 +106,9 @@ class Server:
                 signal.set_wakeup_fd(-1)
                 self._control.close()
                 become(self._app, self._worker, request, descriptors)
+            except BaseException:  # noqa: BLE001 - it ends here, and somebody should know why
+                traceback.print_exc()
+                sys.stderr.flush()
             finally:
                 os._exit(70)
         return pid
