@@ -34,10 +34,11 @@ def fact(event: Event) -> tuple[Any, ...]:
 
 
 def lives(store: Store) -> dict[str, list[Event]]:
-    """The log, task by task."""
+    """The log, task by task; what workers note of themselves is no task's."""
     by_task: dict[str, list[Event]] = {}
     for event in all_events(store):
-        by_task.setdefault(event.task_id, []).append(event)
+        if event.task_id:
+            by_task.setdefault(event.task_id, []).append(event)
     return by_task
 
 

@@ -61,7 +61,7 @@ def rated(mark: str) -> str:
     return mark
 
 
-@app.task(name="by-tenant", rate_limit="5/s", rate_burst=1, rate_per="tenant")
+@app.task(name="by-tenant", rate_limit="2/s", rate_burst=1, rate_per="tenant")
 def by_tenant(mark: str) -> str:
     write("begin", mark)
     return mark
