@@ -23,7 +23,7 @@ from support.until import until
 SHOP = "from stem import Stem\n\napp = Stem()\n\n\n@app.task(name='one')\ndef one() -> int:\n    return 1\n"
 
 
-def a_beat(worker: str, *, uptime_seconds: float = 2.5) -> Heartbeat:
+def a_beat(worker: str, *, uptime_seconds: float = 2.5, **extras: Any) -> Heartbeat:
     return Heartbeat(
         worker_id=worker,
         namespace="stem",
@@ -35,6 +35,7 @@ def a_beat(worker: str, *, uptime_seconds: float = 2.5) -> Heartbeat:
         queues=["default", "mail"],
         memory_bytes=50 * 2**20,
         counters={"succeeded": 12, "failed": 0},
+        extras=extras,
     )
 
 
@@ -89,18 +90,47 @@ def test_the_table_says_who_where_and_how(shell: Shell, local_store: Store) -> N
 
 
 @pytest.mark.parametrize(
-    ("age_seconds", "state"), [(0, "ok"), (12, "ok"), (17, "late"), (22, "late"), (27, "dead"), (29, "dead")]
+    ("extras", "age_seconds", "state"),
+    [
+        ({}, 0, "ok"),
+        ({}, 12, "ok"),
+        ({}, 17, "late"),
+        ({}, 22, "late"),
+        ({}, 27, "dead"),
+        ({"beatSeconds": 60.0}, 27, "ok"),
+        ({"beatSeconds": 1.0}, 2, "late"),
+        ({"state": "draining"}, 12, "draining"),
+        ({"state": "draining"}, 17, "late"),
+    ],
 )
-def test_a_worker_is_ok_late_or_dead_by_the_age_of_its_last_heartbeat(
-    shell: Shell, age_seconds: float, state: str
+def test_a_worker_is_what_it_says_until_its_heartbeats_are_missing(
+    shell: Shell, extras: dict[str, Any], age_seconds: float, state: str
 ) -> None:
     """Written by a store whose clock was then."""
     then = connect(f"sqlite:///{shell.directory}/stem.db", Settings(), clock=lambda: time.time() - age_seconds)
-    then.heartbeats.beat(a_beat("alpha"), ttl_seconds=60)
+    then.heartbeats.beat(a_beat("alpha", **extras), ttl_seconds=600)
     then.upkeep.close()
     (told,) = shell.json("worker", "status")["workers"]
     assert told["state"] == state
     assert abs(told["ageSeconds"] - age_seconds) < 2
+
+
+def test_the_namespace_is_that_of_the_tasks_or_that_under_which_workers_listen(
+    shell: Shell, local_store: Store
+) -> None:
+    local_store.heartbeats.beat(a_beat("alpha", controlNamespace="stem"), ttl_seconds=60)
+    local_store.heartbeats.beat(a_beat("beta", controlNamespace="ops"), ttl_seconds=60)
+    other = connect(f"sqlite:///{shell.directory}/stem.db", Settings(namespace="other"))
+    other.heartbeats.beat(a_beat("gamma", controlNamespace="other"), ttl_seconds=60)
+    other.upkeep.close()
+
+    def listed(*words: str) -> list[str]:
+        return [each["workerId"] for each in shell.json("worker", "status", *words)["workers"]]
+
+    assert listed() == ["alpha", "beta"]
+    assert listed("--namespace", "ops") == ["beta"]
+    assert listed("--namespace", "other") == ["gamma"]
+    assert listed("--namespace", "nobody") == []
 
 
 def test_only_the_workers_that_are_named_are_shown_and_all_must_be_known(shell: Shell, local_store: Store) -> None:

@@ -3,6 +3,8 @@
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,13 +15,17 @@ from stem.core.errors import StemError
 
 if TYPE_CHECKING:
     from stem.contracts.store import Store
+    from stem.core.heartbeat import Pulse
 
-BEAT_SECONDS = 10.0
-LATE_SECONDS = 1.5 * BEAT_SECONDS  # a beat is missing
-DEAD_SECONDS = 2.5 * BEAT_SECONDS  # two are; after three the store forgets it
+# Counted in the worker's own beats: one is missing, two are. After three the store forgets it.
+LATE_BEATS = 1.5
+DEAD_BEATS = 2.5
+DEFAULT_BEAT_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 
 Report = dict[str, Any]
+
+_NAMESPACE = "Under which workers listen, or of their tasks.  [env: STEM_NAMESPACE]"
 
 
 class WorkerUnknown(StemError):
@@ -31,50 +37,86 @@ class WorkerUnknown(StemError):
 @click.command()
 @click.option("--worker", "wanted", metavar="WORKER", multiple=True, help="Only this one; may be given again.")
 @click.option("--follow", is_flag=True, help="Go on until Ctrl-C; with --json one line a heartbeat.")
-@in_session
+@partial(in_session, namespace_help=_NAMESPACE)
 def status(session: Session, wanted: tuple[str, ...], follow: bool) -> None:
     """Show the workers by their heartbeats, of which each sends one every ten seconds.
 
-    A worker is ok, late (a heartbeat is missing) or dead (two are); after 30 s without one it is not listed any more. Exit
-    code 1 if a worker that you name is not known.
+    A worker is what it says of itself (ok, paused, draining, wedged) while it beats, late when a beat is missing, dead when two
+    are; after three it is not listed any more. Exit code 1 if a worker that you name is not known.
 
     \b
     Example: stem worker status --worker alpha@web1 --follow
     """
+    session, listening_under = _sought(session)
     with session.store() as store:
-        reports = _reports(store, wanted)
+        view = View(store, wanted, listening_under)
+        reports = view.all_wanted()
         if follow:
-            _follow(store, wanted, reports, as_json=session.as_json)
+            _follow(view, reports, as_json=session.as_json)
         elif session.as_json:
             show.json({"workers": list(reports.values())})
         else:
             _print(reports.values())
 
 
-def state_of(age_seconds: float) -> str:
-    if age_seconds <= LATE_SECONDS:
-        return "ok"
-    return "late" if age_seconds <= DEAD_SECONDS else "dead"
+def _sought(session: Session) -> tuple[Session, str | None]:
+    """`--namespace` is the name under which workers listen, as for `stem worker ping`, or the space of their tasks,
+    whichever has workers: where to look, and whom to leave out."""
+    if session.namespace is None:
+        return session, None
+    anywhere = replace(session, namespace=None)
+    with anywhere.store() as store:
+        if any(_listens_under(pulse, session.namespace) for pulse in store.heartbeats.all()):
+            return anywhere, session.namespace
+    return session, None
 
 
-def _reports(store: "Store", wanted: Sequence[str]) -> dict[str, Report]:
-    """Raises WorkerUnknown."""
-    found = _heard(store, wanted)
-    unknown = [name for name in wanted if name not in found]
-    if unknown:
-        where = f"namespace {store.namespace}"
-        raise WorkerUnknown(f"No worker {unknown[0]} is known in {where}; see which are with: stem worker status")
-    return found
+def _listens_under(pulse: "Pulse", name: str) -> bool:
+    return bool(pulse.heartbeat.extras.get("controlNamespace", pulse.heartbeat.namespace) == name)
 
 
-def _heard(store: "Store", wanted: Sequence[str]) -> dict[str, Report]:
+@dataclass(frozen=True, slots=True)
+class View:
+    """The workers that are asked for, all if none is named."""
+
+    store: "Store"
+    wanted: Sequence[str]
+    listening_under: str | None
+
+    def all_wanted(self) -> dict[str, Report]:
+        """Raises WorkerUnknown."""
+        found = self.now()
+        unknown = [name for name in self.wanted if name not in found]
+        if unknown:
+            where = f"namespace {self.listening_under or self.store.namespace}"
+            raise WorkerUnknown(f"No worker {unknown[0]} is known in {where}; see which are with: stem worker status")
+        return found
+
+    def now(self) -> dict[str, Report]:
+        return {
+            pulse.heartbeat.worker_id: _report(pulse) for pulse in self.store.heartbeats.all() if self._shows(pulse)
+        }
+
+    def _shows(self, pulse: "Pulse") -> bool:
+        is_named = not self.wanted or pulse.heartbeat.worker_id in self.wanted
+        return is_named and (self.listening_under is None or _listens_under(pulse, self.listening_under))
+
+
+def _report(pulse: "Pulse") -> Report:
     from stem.cli import shapes
 
-    workers = [{**shapes.worker(pulse), "state": state_of(pulse.age_seconds)} for pulse in store.heartbeats.all()]
-    return {each["workerId"]: each for each in workers if not wanted or each["workerId"] in wanted}
+    return {**shapes.worker(pulse), "state": _state(pulse)}
 
 
-def _follow(store: "Store", wanted: Sequence[str], first: dict[str, Report], *, as_json: bool) -> None:
+def _state(pulse: "Pulse") -> str:
+    """What it said holds until it should have spoken again."""
+    beats = pulse.age_seconds / float(pulse.heartbeat.extras.get("beatSeconds") or DEFAULT_BEAT_SECONDS)
+    if beats <= LATE_BEATS:
+        return str(pulse.heartbeat.extras.get("state", "ok"))
+    return "late" if beats <= DEAD_BEATS else "dead"
+
+
+def _follow(view: View, first: dict[str, Report], *, as_json: bool) -> None:
     """A screen is drawn anew; a pipe or a file gets a line for each heartbeat, and for each change of state."""
     is_screen = sys.stdout.isatty() and not as_json
     before: dict[str, Report] = {}
@@ -87,7 +129,7 @@ def _follow(store: "Store", wanted: Sequence[str], first: dict[str, Report], *, 
             for report in _news(before, now):
                 click.echo(_line(report, as_json=as_json))
         time.sleep(LOOK_SECONDS)
-        before, now = now, _heard(store, wanted)
+        before, now = now, view.now()
 
 
 def _news(before: Mapping[str, Report], now: Mapping[str, Report]) -> Iterator[Report]:
