@@ -22,6 +22,7 @@ from stem.contracts.store import Store
 from stem.control.caller import Caller
 from stem.control.listener import Listener
 from stem.control.responder import Responder
+from stem.control.signing import sign
 from stem.control.transports import http_endpoint
 from stem.control.transports.broker import BrokerTransport
 from stem.control.transports.chain import Chain
@@ -201,10 +202,12 @@ def test_a_chain_falls_back_from_http_to_the_broker(store: Store) -> None:
 
 
 def test_an_endpoint_speaks_for_its_own_worker_only(store: Store) -> None:
-    with served(store, "liar", token=TOKEN) as (liar,), asking(store, token=TOKEN) as caller:
+    with served(store, "w2", token=TOKEN) as (liar,), asking(store, token=TOKEN) as caller:
         beat(store, "w1", host="another-machine", controlUrl=liar.endpoint.url)
-        answers = caller.ask("ping", workers=["w1"], timeout_seconds=0.7)
-        assert answers.silent == ["w1"]
+        beat(store, "w2", host="another-machine")
+        answers = caller.ask("ping", workers=["w1", "w2"], timeout_seconds=0.7)
+        assert liar.worker.told == [("pong",)], "it has answered, but not as the one whose endpoint was asked"
+        assert answers.silent == ["w1", "w2"]
 
 
 def request(
@@ -349,14 +352,23 @@ def test_an_endpoint_that_closes_ends_its_streams(store: Store) -> None:
         assert pending.result(10).silent == ["w1"]
 
 
-def test_askers_leave_no_threads_behind(store: Store) -> None:
+def test_an_asker_that_forgets_leaves_no_threads_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_endpoint, "ALIVE_SECONDS", 60.0)
+
     def streams() -> list[str]:
         return [thread.name for thread in threading.enumerate() if thread.name == "control-http-asking"]
 
-    with served(store, "w1", token=TOKEN) as (worker,), asking(store, token=TOKEN) as caller:
+    with served(store, "w1", token=TOKEN) as (worker,):
         worker.worker.may_go_on.clear()
-        assert caller.ask("revoke", {"taskIds": ["t"]}, timeout_seconds=0.3).silent == ["w1"]
-        until(lambda: streams() == [], seconds=0.9)  # before the next sign of life from the stream
+        transport = HttpTransport(endpoints_of(store.heartbeats), token=TOKEN, deadline_seconds=60)
+        command = a_command(store.upkeep.now(), "revoke", payload={"taskIds": ["t"]}, life=60)
+        transport.send_command(sign(command, KEYS, namespace=store.namespace))
+        until(
+            lambda: worker.worker.told and [each for each in transport._exchanges[command.request_id] if each._stream]
+        )
+        assert streams()
+        transport.forget(command.request_id)
+        until(lambda: streams() == [])
 
 
 @pytest.fixture(scope="module")

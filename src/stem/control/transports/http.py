@@ -191,6 +191,8 @@ class _Exchange:
         """Reads events until the reply, the end of the stream, or that of the command."""
         request_id, timeout_ms = self._command.request_id, self._command.timeout_ms
         end = time.monotonic() + timeout_ms / 1000
+        if self._is_stopped:
+            return
         self._connection.connect()
         self._stream = self._connection.sock  # the connection lets go of it once the answer has begun
         self._connection.request("GET", f"{REPLY_PATH}{request_id}?timeoutMs={timeout_ms}", headers=headers)
