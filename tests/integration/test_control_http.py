@@ -363,9 +363,8 @@ def test_an_asker_that_forgets_leaves_no_threads_behind(store: Store, monkeypatc
         transport = HttpTransport(endpoints_of(store.heartbeats), token=TOKEN, deadline_seconds=60)
         command = a_command(store.upkeep.now(), "revoke", payload={"taskIds": ["t"]}, life=60)
         transport.send_command(sign(command, KEYS, namespace=store.namespace))
-        until(
-            lambda: worker.worker.told and [each for each in transport._exchanges[command.request_id] if each._stream]
-        )
+        (exchange,) = transport._exchanges[command.request_id]
+        until(lambda: worker.worker.told and exchange._stream is not None)
         assert streams()
         transport.forget(command.request_id)
         until(lambda: streams() == [])
