@@ -253,6 +253,45 @@ def test_a_store_that_is_away_for_longer_than_a_stall_is_waited_for(
     assert worker.stop() == 0
 
 
+@of([RedisKilled, PostgresRestarted])
+def test_a_warm_stop_during_an_outage_waits_until_what_ended_is_written(
+    outage: Outage, fleet: Fleet, tmp_path: Path
+) -> None:
+    worker = fleet.start()
+    (id,) = fleet.push("until-there", "t0", file=str(tmp_path / "go"))
+    fleet.ledger.begun(id)
+    outage.begin()
+    worker.send(signal.SIGTERM)
+    (tmp_path / "go").touch()
+    until(lambda: fleet.ledger.entries("end"))
+    began_at = time.monotonic()
+    until(lambda: time.monotonic() - began_at > 1.0, every=0.05)
+    assert worker.is_alive
+    outage.end()
+    assert worker.process.wait(20) == 0
+    assert until(lambda: asked(fleet, [id]), seconds=AGAIN_SECONDS) == [State.SUCCEEDED]
+    assert fleet.ledger.runs() == {id: 1}
+
+
+@of([RedisKilled, PostgresRestarted])
+def test_a_hard_stop_during_an_outage_ends_the_worker_all_the_same(
+    outage: Outage, fleet: Fleet, tmp_path: Path
+) -> None:
+    worker = fleet.start(lease_seconds=1.0)
+    (id,) = fleet.push("until-there", "t0", file=str(tmp_path / "go"))
+    fleet.ledger.begun(id)
+    tree = worker.tree()
+    outage.begin()
+    assert worker.stop(signal.SIGQUIT, seconds=25) == 0
+    until(lambda: are_gone(tree))
+    outage.end()
+    (tmp_path / "go").touch()
+    fleet.start(lease_seconds=1.0)
+    record = fleet.ended([id])[id]
+    assert (record.state, record.attempt) == (State.SUCCEEDED, 0)
+    assert fleet.ledger.runs() == {id: 2}
+
+
 @of([SqliteLocked])
 def test_while_results_cannot_be_written_a_worker_does_not_run_the_queue_empty(outage: Outage, fleet: Fleet) -> None:
     """The broker gives tasks all the while; how they end is kept here, and must not become too much."""

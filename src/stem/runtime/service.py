@@ -30,6 +30,10 @@ class Ticker:
     def start(self) -> None:
         self._thread.start()
 
+    def begin_no_more(self) -> None:
+        """So that of several that are to be stopped all end their last rounds at the same time."""
+        self._stopped.set()
+
     def stop(self) -> None:
         self._stopped.set()
         if self._thread.is_alive():

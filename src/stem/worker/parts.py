@@ -13,8 +13,7 @@ from stem.client.app import Stem
 from stem.client.link import open_store
 from stem.control.listener import Listener
 from stem.control.responder import Responder
-from stem.control.transports.broadcast import BroadcastTransport
-from stem.control.transports.broker import BrokerTransport
+from stem.control.ways import ears
 from stem.core.delivery import Delivery, Ending, Report
 from stem.core.errors import StemError
 from stem.core.lifecycle import EventKind
@@ -43,6 +42,7 @@ from stem.worker.turns import AsOne, InTurn
 log = logging.getLogger("stem.worker")
 
 PRUNE_SECONDS = 60.0
+QUIET_SECONDS = 10.0  # how long a worker that stops tries to write what it has left
 LISTEN_SECONDS = 20.0  # for commands, which wake the listener; closing the store does, too
 SHARED_LISTEN_SECONDS = 0.2
 
@@ -103,7 +103,7 @@ class Parts:
             self.queues,
             self.settler.counters,
             lambda: self.steering.state,
-            self._store_settings.control_namespace,
+            self._ears.reached_by(self._store_settings.control_namespace),
         )
         self._tickers = [
             Ticker("keeper", self._keeper.tick_seconds, self._keeper.tick),
@@ -135,16 +135,19 @@ class Parts:
         self.pool.drain("the worker is shutting down")
         self._let_end(mode, wanted)
         self.pool.cut_off("the worker was shut down")
-        self.pool.wait_until_quiet(10.0)
+        is_written = self.pool.wait_until_quiet(QUIET_SECONDS)
         for ticker in self._tickers:
-            ticker.stop()
-        for service in (self._clerk, self._scribe, self.settler):
+            ticker.begin_no_more()
+        for service in (*self._tickers, self._clerk, self._scribe):
             service.stop()
+        # It has had its time; what it could not write comes back when the leases run out.
+        self.settler.stop(timeout_seconds=QUIET_SECONDS if is_written else 0.0)
         self.pool.stop()
         self._ears.hush()  # operators may ask to the last
-        self._note(EventKind.WORKER_STOPPED, {"mode": mode, "counters": dict(self.settler.counters)})
-        with suppress(StemError):
-            self._herald.leave()
+        if is_written:  # else the store is away, and will forget us by itself
+            self._note(EventKind.WORKER_STOPPED, {"mode": mode, "counters": dict(self.settler.counters)})
+            with suppress(StemError):
+                self._herald.leave()
         if self._owns_store:
             self.store.upkeep.close()
             self.marks.close()
@@ -276,8 +279,7 @@ class Parts:
         )
 
     def _make_ears(self) -> Listener:
-        mail, namespace, name = self.store.mail, self._store_settings.control_namespace, self.settings.name
-        transports = [BrokerTransport(mail, namespace, name), BroadcastTransport(mail, namespace, name)]
+        transports = ears(self._store_settings, self.store.mail, self.settings.name)
         seconds = LISTEN_SECONDS if self._owns_store else SHARED_LISTEN_SECONDS
         return Listener(transports, self.responder, listen_seconds=seconds)
 
