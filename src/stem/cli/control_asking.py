@@ -87,13 +87,14 @@ class Asking:
 def _opened(settings: "Settings") -> "tuple[Settings, Store, Caller]":
     from stem.backends import connect, placed
     from stem.control.caller import Caller
+    from stem.control.ways import way
     from stem.core.config import check_settings
     from stem.runtime.keys import Keyring
 
     settings = placed(check_settings(check_shared(settings)))
     keyring = Keyring.parse(settings.signing_keys)
     store = connect(settings.broker_url, settings)  # results are no business of these commands
-    return settings, store, Caller(store, keyring, settings.control_namespace)
+    return settings, store, Caller(store, keyring, settings.control_namespace, way(settings, store))
 
 
 def asking(function: Callable[..., None]) -> Callable[..., None]:

@@ -37,6 +37,7 @@ class AnsweringSide(ABC):
     """The worker's end. One thread receives; replies may be sent by any."""
 
     name: str
+    url: str | None = None  # where askers find it, if it has an address of its own
 
     @abstractmethod
     def receive_commands(self, timeout_seconds: float) -> list[bytes]:

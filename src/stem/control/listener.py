@@ -31,6 +31,11 @@ class Listener:
             Thread(target=self._listen, args=(each,), name=f"control-{each.name}", daemon=True) for each in transports
         ]
 
+    def reached_by(self, namespace: str) -> dict[str, str]:
+        """What a heartbeat says, so that askers find the worker."""
+        url = next((each.url for each in self._transports if each.url is not None), None)
+        return {"controlNamespace": namespace, **({} if url is None else {"controlUrl": url})}
+
     def start(self) -> None:
         for thread in self._threads:
             thread.start()

@@ -33,6 +33,8 @@ MAX_EVENTS_COUNT = 10**12
 # The password ends at the last @ of the authority; with a raw slash in it, at the last @ unless what stands there is a port.
 _USERINFO = re.compile(r"^([^:/?#]+://[^/?#@:]*):(?:[^/?#]*|(?!\d+[/?#]).*)@")
 _SECRET_OPTION = re.compile(r"(?<=[?&])(\w*(?:password|passwd|secret))=[^&#]*", re.IGNORECASE)
+TRANSPORTS = frozenset({"broker", "broadcast", "http", "polling"})
+
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,63}", re.ASCII)
 
 
@@ -61,6 +63,12 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float = 5.0
     poll_seconds: float = 5.0
     commands_per_second: float = 10.0
+    transports: tuple[str, ...] = ("broker",)  # in the order in which an asker tries them
+    http: str | None = None  # host:port of a worker's own endpoint
+    token: str = ""  # what that endpoint asks for
+    cert_file: PurePath | None = None
+    key_file: PurePath | None = None
+    ca_file: PurePath | None = None  # whose client certificates it takes
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,6 +146,12 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
             timeout_seconds=values["control.timeout"],
             poll_seconds=values["control.pollInterval"],
             commands_per_second=values["control.commandsPerSecond"],
+            transports=tuple(values["control.transports"].split(",")),
+            http=values["control.http"],
+            token=values["control.token"],
+            cert_file=_path(values["control.cert"]),
+            key_file=_path(values["control.key"]),
+            ca_file=_path(values["control.ca"]),
         ),
     )
 
@@ -209,6 +223,20 @@ def _read_namespace(value: object) -> str:
     return value
 
 
+def _read_transports(value: object) -> str:
+    names = [name.strip() for name in value.split(",")] if isinstance(value, str) else []
+    if not names or not TRANSPORTS.issuperset(names):
+        raise ValueError(f"one or more of {', '.join(sorted(TRANSPORTS))}, with commas between them")
+    return ",".join(names)
+
+
+def _read_address(value: object) -> str:
+    host, _, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError("an address like 127.0.0.1:8765")
+    return f"{host}:{port}"
+
+
 _NAME = Kind(_read_namespace)
 _WEEK = 7 * 86400.0
 _KEPT = seconds(MAX_RETENTION_SECONDS)
@@ -235,4 +263,10 @@ OPTIONS = (
     Option("control.timeout", seconds(MAX_TIMEOUT_SECONDS), 5.0, "STEM_CONTROL_TIMEOUT"),
     Option("control.pollInterval", seconds(3600.0), 5.0),
     Option("control.commandsPerSecond", number(1e6), 10.0),
+    Option("control.transports", Kind(_read_transports), "broker", "STEM_CONTROL_TRANSPORTS", ("transport",)),
+    Option("control.http", Kind(_read_address), None, "STEM_CONTROL_HTTP"),
+    Option("control.token", TEXT, "", "STEM_CONTROL_TOKEN", mask=lambda token: "***" if token else ""),
+    Option("control.cert", TEXT, None, "STEM_CONTROL_CERT"),
+    Option("control.key", TEXT, None, "STEM_CONTROL_KEY"),
+    Option("control.ca", TEXT, None, "STEM_CONTROL_CA"),
 )

@@ -20,15 +20,16 @@ class Herald:
         queues: list[str],
         counters: Mapping[str, int],
         state: Callable[[], str],
-        control_namespace: str,
+        reached_by: Mapping[str, str],
     ) -> None:
+        """`reached_by`: under which names commands find this worker."""
         self._store = store
         self._pool = pool
         self._settings = settings
         self._queues = queues
         self._counters = counters
         self._state = state
-        self._control_namespace = control_namespace
+        self._reached_by = dict(reached_by)
         self._since = time.monotonic()
         self._host = socket.gethostname()
 
@@ -52,7 +53,7 @@ class Herald:
                 "held": self._pool.load,
                 "isolates": self._pool.pids,
                 "beatSeconds": self._settings.heartbeat_seconds,
-                "controlNamespace": self._control_namespace,
+                **self._reached_by,
             },
         )
         self._store.heartbeats.beat(heartbeat, ttl_seconds=self._settings.heartbeat_seconds * 3)
