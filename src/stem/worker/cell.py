@@ -15,6 +15,8 @@ PROGRESS_BYTES = SLOT_BYTES - 64
 # Word by word. The isolate writes the first six, the supervisor the last two.
 NUMBER, STARTED_AT, SOFT_AT, HARD_AT, BEATS, LENGTH, INTERRUPTED, INTERRUPTION = range(8)
 
+OVER = 1 << 63  # beside the number of a run that has ended
+
 READS = 50  # before a task that writes in a tight loop is left for the next time
 
 SOFT_LIMIT, REVOKED = 1, 2
@@ -57,7 +59,7 @@ class Cell:
             self._times[base + HARD_AT] = started_at + hard_limit
 
     def end(self, slot: int) -> None:
-        self._words[slot * SLOT_WORDS + NUMBER] = 0
+        self._words[slot * SLOT_WORDS + NUMBER] |= OVER
 
     def beat(self, slot: int, progress: bytes) -> None:
         """An odd count of beats says that the writing is under way."""
@@ -78,7 +80,12 @@ class Cell:
 
     def running(self, slot: int) -> int:
         """The number of the run in this slot; 0 if there is none."""
-        return self._words[slot * SLOT_WORDS + NUMBER]
+        number = self._words[slot * SLOT_WORDS + NUMBER]
+        return number if number < OVER else 0
+
+    def begun(self, slot: int) -> int:
+        """The number of the last run that was begun in this slot, whether it runs or is over."""
+        return self._words[slot * SLOT_WORDS + NUMBER] & ~OVER
 
     def times(self, slot: int) -> tuple[float, float, float]:
         """When it started, and when its soft and its hard limit end; 0 for a limit that it has not."""

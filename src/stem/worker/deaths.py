@@ -26,14 +26,15 @@ def estate(room: Room, exit_code: int, *, out_of_memory: bool) -> Estate:
     """Whoever was ended on purpose has a verdict already. Where that ended the isolate, its neighbours were interrupted;
     else whatever ran has died with it, and it cannot be told which of several felled it."""
     left, cell, now = Estate(), room.child.cell, time.monotonic()
-    running = {cell.running(slot): slot for slot in range(cell.slots)}
+    # Also one that is over: if we still have it, its ending was never heard, and it must not run again as if nothing were.
+    begun = {cell.begun(slot): slot for slot in range(cell.slots)}
     for number, held in room.assigned.items():
-        if number not in running:
+        if number not in begun:
             left.unstarted.append(held)
             continue
         outcome = held.verdict
         if outcome is None and room.is_doomed:
             outcome = Interrupted("its isolate was ended for another task's sake")
-        left.ended.append((held, outcome or Died(exit_code, out_of_memory), now - cell.times(running[number])[0]))
+        left.ended.append((held, outcome or Died(exit_code, out_of_memory), now - cell.times(begun[number])[0]))
     room.assigned.clear()
     return left

@@ -28,8 +28,9 @@ def test_a_run_is_seen_in_its_slot_alone(cells: tuple[Cell, Cell]) -> None:
     assert [ours.running(slot) for slot in range(3)] == [0, 7, 0]
     started_at, soft_at, hard_at = ours.times(1)
     assert before <= started_at <= time.monotonic() and (soft_at, hard_at) == (0.0, 0.0)
+    assert ours.begun(1) == 7
     theirs.end(1)
-    assert ours.running(1) == 0
+    assert (ours.running(1), ours.begun(1)) == (0, 7)
 
 
 def test_limits_count_from_the_start_and_end_with_the_run(cells: tuple[Cell, Cell]) -> None:

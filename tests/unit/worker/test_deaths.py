@@ -19,6 +19,17 @@ def test_what_ran_has_died_and_what_waited_has_lost_nothing(make_room: MakeRoom)
     assert left.unstarted == [second] and room.assigned == {}
 
 
+def test_one_whose_ending_was_never_heard_has_died_too(make_room: MakeRoom) -> None:
+    """Its line was spoilt: run again as if it had not begun, it would do so for ever."""
+    room, isolate = make_room()
+    first, second = a_held(), a_held()
+    assign(room, first, second)
+    isolate.cell.begin(0, isolate.receive())
+    isolate.cell.end(0)
+    left = estate(room, 86, out_of_memory=False)
+    assert [held for held, _, _ in left.ended] == [first] and left.unstarted == [second]
+
+
 def test_all_coroutines_of_an_isolate_that_fell_are_suspects(make_room: MakeRoom) -> None:
     room, isolate = make_room(slots=3)
     helds = [a_held(is_async=True) for _ in range(3)]
