@@ -81,7 +81,7 @@ def test_each_way_of_not_running_is_told_apart(shell: Shell, alpha: psutil.Proce
         contents = {
             "stale": (None, f"process {alpha.pid} has ended"),
             "recycled": (f"{bystander.pid}\n{since}\n{start}\n", f"process {bystander.pid} is another one now"),
-            "unreadable": ("7 dwarfs\n", "cannot be read (no process id on its first line)"),
+            "unreadable": ("7 dwarfs\n", "cannot be used (no process id on its first line)"),
             "missing": ("", "There is no pid file"),
         }
         for status, (content, sentence) in contents.items():

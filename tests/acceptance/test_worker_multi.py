@@ -207,7 +207,7 @@ def test_all_are_told_to_stop_before_any_is_waited_for(site: Shell) -> None:
     names = [f"n{number}" for number in range(6)]
     site.out("worker", "multi", "start", *names, "--command-line", script, "--wait", "0.1s", *FILES)
     until(lambda: all("ready" in log_of(site, name) for name in names))
-    told = site.json("worker", "multi", "stop", *names, "--timeout", "4s", *PIDS)["nodes"]
+    told = site.json("worker", "multi", "stop", *names, "--timeout", "5s", *PIDS)["nodes"]
     assert [each["state"] for each in told] == ["stopped"] * 6, "one after the other they would need six seconds"
 
 
@@ -246,7 +246,7 @@ def test_a_pid_file_that_cannot_be_read_is_left_to_the_operator(site: Shell) -> 
     for verb, words in (("start", idle()), ("stop", PIDS), ("status", PIDS), ("restart", idle())):
         done = site.run("worker", "multi", verb, "alpha", *words)
         assert (done.returncode, done.stderr) == (70, ""), verb
-        assert "cannot be read (no process id on its first line)" in done.stdout, verb
+        assert "cannot be used (no process id on its first line)" in done.stdout, verb
     assert (site.directory / "run" / "alpha.pid").read_text() == "what?\n"
 
 
@@ -329,3 +329,13 @@ def test_folders_that_may_not_be_made_are_told(site: Shell, unprivileged: Any) -
         assert (done.returncode, done.stderr) == (70, "")
         assert "cannot be" in done.stdout and "locked" in done.stdout
     assert Path(locked).exists() and list(locked.iterdir()) == []
+
+
+def test_every_command_has_help_with_an_example(shell: Shell) -> None:
+    for words in (
+        "status",
+        "healthcheck",
+        "diagnose",
+        *(f"multi {verb}" for verb in ("start", "stop", "restart", "status")),
+    ):
+        assert f"Example: stem worker {words}" in shell.out("worker", *words.split(), "--help"), words

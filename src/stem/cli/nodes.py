@@ -142,7 +142,7 @@ def _stopped(node: str, path: Path, asked: Held | Reading | PermissionError, end
 
 
 def _ended(node: str, path: Path, held: Held, end: float) -> Told:
-    """A process that stands still takes no TERM; what is left of its time, KILL does not wait for."""
+    """Waited for until `end`, then killed: one that is frozen or does not heed TERM ends too."""
     has_obeyed = held.has_ended(end - time.monotonic())
     if not has_obeyed:
         held.kill()

@@ -60,13 +60,18 @@ Reading = Running | Missing | Unreadable | Stale | Recycled
 def read(path: Path) -> Reading:
     """What the file and the system's table of processes say together."""
     try:
-        text, written_at = path.read_text(), path.stat().st_mtime
+        text, file = path.read_text(), path.stat()
     except FileNotFoundError:
         return Missing()
     except (OSError, UnicodeDecodeError) as error:
         return Unreadable((error.strerror if isinstance(error, OSError) else "") or "not text")
-    entry = _parse(text, written_at)
-    return entry if isinstance(entry, Unreadable) else _look_up(entry)
+    entry = _parse(text, file.st_mtime)
+    if isinstance(entry, Unreadable):
+        return entry
+    found = _look_up(entry)
+    if isinstance(found, Running) and not _may_name(file.st_uid, found.pid):
+        return Unreadable(f"user {file.st_uid} owns it, and process {found.pid} is another user's")
+    return found
 
 
 def write_own(path: Path) -> None:
@@ -126,7 +131,7 @@ def sentence(path: Path, reading: Reading) -> str:
         case Missing():
             return f"There is no pid file {path}; the worker was never started by it, or has been stopped."
         case Unreadable():
-            return f"The pid file {path} cannot be read ({reading.reason}); remove it and start the worker anew."
+            return f"The pid file {path} cannot be used ({reading.reason}); remove it and start the worker anew."
         case Stale():
             return f"The pid file {path} is stale: process {reading.pid} has ended; see its log, and start it anew."
         case Recycled():
@@ -171,6 +176,16 @@ def _look_up(entry: _Entry) -> Reading:
 def _is_older(start: str, moment: datetime) -> bool:
     """A process that began after its pid file was written is not the one that the file speaks of."""
     return _started_at(start).timestamp() <= moment.timestamp() + _CLOCK_TOLERANCE_SECONDS
+
+
+def _may_name(owner: int, pid: int) -> bool:
+    """Root trusts no file in which a user could have named a process that is not theirs: whoever is named is signalled."""
+    if owner == 0:
+        return True
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+        return any(line.split()[1:2] == [str(owner)] for line in lines if line.startswith("Uid:"))
+    return False
 
 
 def _start_of(pid: int) -> str | None:

@@ -70,6 +70,13 @@ def test_a_file_of_another_program_counts_unless_the_process_is_younger(
     assert isinstance(pidfile.read(file), Recycled)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_user_cannot_name_the_process_of_another(file: Path, process: "subprocess.Popen[bytes]") -> None:
+    os.chown(file, 65534, 65534)
+    found = pidfile.read(file)
+    assert isinstance(found, Unreadable) and f"user 65534 owns it, and process {process.pid}" in found.reason
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
