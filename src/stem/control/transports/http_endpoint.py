@@ -37,6 +37,7 @@ class HttpEndpoint(AnsweringSide):
     its TLS context, or both; with neither it is a ConfigError."""
 
     name = "http"
+    url: str
 
     def __init__(
         self,
