@@ -18,7 +18,7 @@ from stem.core.delivery import Delivery, Ending, Report
 from stem.core.errors import StemError
 from stem.core.lifecycle import EventKind
 from stem.runtime.keys import Keyring
-from stem.runtime.service import Ticker
+from stem.runtime.service import Service, Ticker
 from stem.worker import wire
 from stem.worker.autoscaler import Autoscaler
 from stem.worker.brood import Brood, OpenLane
@@ -138,7 +138,8 @@ class Parts:
         is_written = self.pool.wait_until_quiet(QUIET_SECONDS)
         for ticker in self._tickers:
             ticker.begin_no_more()
-        for service in (*self._tickers, self._clerk, self._scribe):
+        services: list[Service] = [*self._tickers, self._clerk, self._scribe]
+        for service in services:
             service.stop()
         # It has had its time; what it could not write comes back when the leases run out.
         self.settler.stop(timeout_seconds=QUIET_SECONDS if is_written else 0.0)
