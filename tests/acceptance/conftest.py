@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from acceptance.lab import Lab, a_lab
 from acceptance.shell import BIN, Shell
 from stem.backends import connect
 from stem.contracts.store import Store
@@ -47,3 +48,17 @@ def unprivileged() -> Callable[[], None]:
         libc.prctl(drop_bounding, dac_override, 0, 0, 0)
 
     return drop
+
+
+@pytest.fixture
+def lab(shell: Shell, tmp_path: Path, namespace: str) -> Iterator[Lab]:
+    """On SQLite, for what does not depend on the store."""
+    with a_lab(shell, f"sqlite:///{tmp_path}/stem.db", namespace) as opened:
+        yield opened
+
+
+@pytest.fixture
+def any_lab(shell: Shell, durable_url: str, namespace: str) -> Iterator[Lab]:
+    """On each store in turn."""
+    with a_lab(shell, durable_url, namespace) as opened:
+        yield opened

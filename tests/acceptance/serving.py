@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,11 +17,16 @@ from support.until import until
 class Serving:
     """`stem worker start`, as a process of its own; killed with all it has started when the block ends."""
 
-    def __init__(self, shell: Shell, *words: str) -> None:
+    def __init__(self, shell: Shell, *words: str, around: Sequence[str] = ()) -> None:
+        """`around` is a command that runs the worker's, such as setsid."""
         self._log = Path(shell.directory, f"worker-{id(self)}.log")
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [STEM, "worker", "start", *words], cwd=shell.directory, env=shell.variables, stdout=log, stderr=log
+                [*around, STEM, "worker", "start", *words],
+                cwd=shell.directory,
+                env=shell.variables,
+                stdout=log,
+                stderr=log,
             )
         self._started: list[psutil.Process] = []
 

@@ -1,12 +1,12 @@
-"""Durations (`10`, `10s`, `5m`, `2h`, `1d`) and moments (ISO 8601 with a zone) as people type them."""
+"""Durations (`10`, `250ms`, `10s`, `5m`, `2h`, `1d`) and moments (ISO 8601 with a zone) as people type them."""
 
 import re
 from datetime import UTC, datetime, timedelta
 
 import click
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)?", re.ASCII)
-_SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", re.ASCII)
+_SECONDS = {None: 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST_SECONDS = 100 * 365 * 86400  # past it a moment no longer fits the calendar of every store
 
 
