@@ -98,6 +98,18 @@ def test_places_hold_over_two_workers(fleet: Fleet) -> None:
     assert most_at_once(fleet) == 3
 
 
+def test_a_long_backlog_for_few_places_is_worked_off_at_once_but_does_not_circle(fleet: Fleet) -> None:
+    ids = fleet.push("placed", *(f"t{n}" for n in range(400)), seconds=0.05)
+    fleet.start(concurrency=3)
+    fleet.ended(ids, seconds=40)
+    begun = [entry.at for entry in fleet.ledger.entries("begin")]
+    seconds = max(begun) - min(begun)
+    assert seconds < 2 * 400 * 0.05 / 3, "places stood empty"
+    throttled = sum(e.kind is EventKind.THROTTLED for events in lives(fleet.store).values() for e in events)
+    assert throttled < 64 * 3 * seconds + 400
+    assert most_at_once(fleet) == 3
+
+
 def test_the_places_of_a_killed_worker_become_free(fleet: Fleet) -> None:
     short: dict[str, Any] = {"lease_seconds": 1.0, "reclaim_seconds": 0.25}
     first = fleet.start(concurrency=3, **short)

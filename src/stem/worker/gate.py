@@ -2,6 +2,7 @@
 
 import logging
 import random
+import time
 
 import msgspec
 
@@ -15,8 +16,11 @@ from stem.worker.manifest import PlacesFacts, RateFacts, TaskFacts
 
 log = logging.getLogger("stem.worker")
 
-# When all places are taken nobody knows for how long; look again soon, not all at once.
-PLACE_SECONDS = (0.25, 0.75)
+# When all places are taken nobody knows for how long: look again soon, one after the other, so many a second and place.
+PLACE_SECONDS = 0.25
+LOOKS_A_SECOND = 64
+LONGEST_SECONDS = 60.0
+MOST_KEYS = 10_000
 BLIND_SECONDS = (1.0, 3.0)  # when the limiter cannot be asked and must not be ignored
 
 
@@ -28,6 +32,7 @@ class Gate:
         self._facts = facts
         self._lease_seconds = lease_seconds
         self._fails_open = fails_open
+        self._last_looks: dict[str, float] = {}  # by key: when the last one that was denied a place is to come back
 
     def sort(self, deliveries: list[Delivery]) -> tuple[list[Held], list[tuple[Held, Ending]]]:
         """What may run, and the endings of what may not yet."""
@@ -68,9 +73,21 @@ class Gate:
         denied = {}
         for held, is_granted in zip(wanting, answers, strict=True):
             if not is_granted:
-                denied[held.number] = Throttled(random.uniform(*PLACE_SECONDS), f"max-concurrency {held.places[0].key}")  # noqa: S311
+                place = held.places[0]
+                denied[held.number] = Throttled(self._next_look(place), f"max-concurrency {place.key}")
                 held.places = ()
         return denied
+
+    def _next_look(self, place: Place) -> float:
+        """Seconds from now. A long backlog must not come back all at once, again and again."""
+        now = time.monotonic()
+        look_at = max(now + PLACE_SECONDS, self._last_looks.get(place.key, 0.0) + 1 / (LOOKS_A_SECOND * place.limit))
+        if look_at - now > LONGEST_SECONDS:
+            return random.uniform(LONGEST_SECONDS / 2, LONGEST_SECONDS)  # noqa: S311 - no secret
+        if len(self._last_looks) >= MOST_KEYS:
+            self._last_looks = {key: at for key, at in self._last_looks.items() if at > now}
+        self._last_looks[place.key] = look_at
+        return look_at - now
 
     def _without_token(self, limited: list[Held]) -> dict[int, Throttled]:
         wanting, buckets = [], []
