@@ -79,6 +79,10 @@ class Brood:
     def has_own_lane(self) -> bool:
         return self._open_own_lane is not None
 
+    @property
+    def server_pid(self) -> int | None:
+        return None if self._nursery is None else self._nursery.pid
+
     def open(self, nursery: Nursery | None) -> None:
         if self.has_own_lane:
             self.bear(is_lane=True)

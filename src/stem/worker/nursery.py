@@ -101,6 +101,10 @@ class Nursery:
         theirs.close()
         self._send(Load(path, worker))
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def manifest(self, *, timeout_seconds: float = 300.0) -> Manifest:
         """Wait for the import of the app. Raises ConfigError."""
         self.control.settimeout(timeout_seconds)

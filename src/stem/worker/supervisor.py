@@ -194,6 +194,8 @@ class Worker:
     def _watch(self) -> None:
         if self._parts is not None:
             self._parts.watch()
+            if os.getpid() == 1:
+                process.reap_orphans(self._parts.pool.brood.server_pid)
 
     def _end(self, mode: Mode) -> None:
         self._unload()
