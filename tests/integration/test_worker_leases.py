@@ -27,11 +27,10 @@ def test_a_worker_frozen_for_three_leases_does_not_get_its_ending_through(
     fleet: Fleet, tmp_path: Path, task: str
 ) -> None:
     """`until-there` ends when thawed, `nap` goes on: the one is refused, the other stopped."""
-    first = fleet.start(**SHORT)
+    workers = two_workers(fleet)
     go = tmp_path / "go"
     (id,) = fleet.push(task, "t0", **({"file": str(go)} if task == "until-there" else {"seconds": 3.5}))
-    fleet.ledger.begun(id)
-    second = fleet.start(**SHORT)
+    first, second = holder_first(fleet, workers, id)
     frozen_at = time.monotonic()
     first.send_all(signal.SIGSTOP)
     until(lambda: fleet.ledger.runs()[id] == 2)
@@ -43,11 +42,10 @@ def test_a_worker_frozen_for_three_leases_does_not_get_its_ending_through(
 
 
 def test_a_supervisor_frozen_alone_does_not_get_its_ending_through(fleet: Fleet, tmp_path: Path) -> None:
-    first = fleet.start(**SHORT)
+    workers = two_workers(fleet)
     go = tmp_path / "go"
     (id,) = fleet.push("until-there", "t0", file=str(go))
-    fleet.ledger.begun(id)
-    second = fleet.start(**SHORT)
+    first, second = holder_first(fleet, workers, id)
     frozen_at = time.monotonic()
     first.send(signal.SIGSTOP)
     go.touch()  # it ends in the first worker, whose supervisor hears of it too late
@@ -74,6 +72,18 @@ def test_what_no_other_worker_has_taken_meanwhile_is_kept_by_a_worker_that_was_f
     (tmp_path / "go").touch()
     fleet.ended([*ids, proof])
     assert fleet.ledger.runs() == dict.fromkeys([*ids, proof], 1)
+
+
+def two_workers(fleet: Fleet) -> list[FleetWorker]:
+    workers = [fleet.start(is_awaited=False, **SHORT) for _ in range(2)]
+    fleet.ready(*workers)
+    return workers
+
+
+def holder_first(fleet: Fleet, workers: list[FleetWorker], id: str) -> list[FleetWorker]:
+    """The one that runs the task, then the other."""
+    server = fleet.ledger.begun(id).server
+    return sorted(workers, key=lambda worker: worker.server.pid != server)
 
 
 def assert_it_succeeded_once(fleet: Fleet, id: str, first: FleetWorker, second: FleetWorker) -> None:
