@@ -1,8 +1,11 @@
 """Operators ask live workers: who is there, how each is, what it does; and what they are told when one does not answer."""
 
 import os
+import re
 import signal
 import subprocess
+import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -10,9 +13,10 @@ import pytest
 from acceptance.lab import Lab
 from acceptance.shell import STEM, Shell
 from stem.cli.main import cli
-from stem.core.lifecycle import EventKind
+from stem.core.lifecycle import EventKind, State
 from support.until import until
 
+LAB = Path(__file__).parents[2] / "examples" / "worker_control_lab" / "lab.py"
 KEYS = "k1:hmac-sha256:" + "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA=="
 
 
@@ -217,3 +221,39 @@ def _processor_seconds(shell: Shell, *words: str) -> float:
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
     return used.ru_utime + used.ru_stime
+
+
+def test_the_examples_of_the_guide_work_as_they_are_written(lab: Lab) -> None:
+    workers = {name: lab.launch(name, "--concurrency", "1") for name in ("worker-a", "worker-b")}
+    for name, worker in workers.items():
+        lab.ready(worker, name)
+    id = lab.desk.send("hold")
+    lab.began("hold")
+    for line in (
+        "stem worker ping --worker worker-a --worker worker-b",
+        "stem worker inspect --json",
+        f"stem worker revoke --task {id} --terminate",
+        "stem worker pause --worker worker-a --queue default",
+        "stem worker resume --worker worker-a --queue default",
+        "stem worker shutdown --mode warm",
+    ):
+        done = lab.shell.paste(line)
+        assert (done.returncode, done.stderr) == (0, ""), (line, done)
+    assert lab.desk.ended(id).state is State.CANCELLED
+    assert [worker.process.wait(timeout=15) for worker in workers.values()] == [0, 0]
+
+
+def test_the_lab_holds_what_it_promises_by_one_command(tmp_path: Path) -> None:
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("STEM_")}
+    done = subprocess.run(
+        [sys.executable, str(LAB)],
+        cwd=tmp_path,
+        env={**variables, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    held, of = re.findall(r"(\d+) of (\d+) expectations held", done.stdout)[0]
+    assert held == of and int(of) >= 18
+    assert list(tmp_path.iterdir()) == []

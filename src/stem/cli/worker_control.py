@@ -128,7 +128,7 @@ def revoke(
                 asked, done.answers, f"Revoked {len(wanted)}; no worker is there, and none will run them.", more
             )
         else:
-            tell(asked, line, done.answers, "id", "task", rows=lambda told: list(told["tasks"].items()), more=more)
+            tell(asked, line, done.answers, "id", "outcome", rows=lambda told: list(told["tasks"].items()), more=more)
 
 
 @click.command()
