@@ -125,6 +125,8 @@ def test_thousands_are_revoked_by_one_command(lab: Lab) -> None:
     tasks = lab.told("revoke", *ids, "--reason", "x" * 50)["tasks"]
     assert set(tasks) == set(ids)
     assert len(lab.desk.app.store.revokes.get(ids)) == 5000
+    cache = lab.told("inspect", "--revoked")["revoked"]
+    assert len(cache) == 1000 and set(cache) <= set(ids)
 
 
 def test_a_revoke_that_expires_is_forgotten(lab: Lab) -> None:

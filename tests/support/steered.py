@@ -46,6 +46,10 @@ class Steered:
         self._note("active", filters)
         return [{"id": "t1"}]
 
+    def revoked(self) -> list[str]:
+        self._note("revoked")
+        return []
+
     def revoke(self, records: list[RevokeRecord], terminate: bool, signal: str, /) -> dict[str, str]:
         self._note("revoke", [(record.task_id, record.version) for record in records], terminate, signal)
         self.may_go_on.wait(20)

@@ -30,8 +30,9 @@ def ping(asked: Asking) -> None:
 @click.option("--queue", metavar="QUEUE", help="Only tasks of this queue.")
 @click.option("--task", metavar="NAME", help="Only tasks of this name.")
 @click.option("--id", "task_id", metavar="ID", help="Only this task.")
+@click.option("--revoked", is_flag=True, help="Also the tasks that it knows to be revoked.")
 @asking
-def inspect(asked: Asking, queue: str | None, task: str | None, task_id: str | None) -> None:
+def inspect(asked: Asking, queue: str | None, task: str | None, task_id: str | None, revoked: bool) -> None:
     """List the tasks that run, longest first. Also called list-active, or active.
 
     \b
@@ -39,7 +40,8 @@ def inspect(asked: Asking, queue: str | None, task: str | None, task_id: str | N
     """
     filters = {"queue": queue, "task": task, "id": task_id}
     with asked.line() as line:
-        answers = line.ask("list-active", {"filters": {name: value for name, value in filters.items() if value}})
+        given = {name: value for name, value in filters.items() if value}
+        answers = line.ask("list-active", {"filters": given, "includeRevoked": revoked})
         tell(asked, line, answers, "id", "task", "queue", "attempt", "run s", "", rows=_tasks)
 
 
@@ -314,7 +316,7 @@ def _requester() -> str:
 
 
 def _tasks(told: dict[str, Any]) -> list[tuple[object, ...]]:
-    return [
+    running = [
         (
             each["id"],
             each["task"],
@@ -325,6 +327,7 @@ def _tasks(told: dict[str, Any]) -> list[tuple[object, ...]]:
         )
         for each in told["tasks"]
     ]
+    return [*running, *((task_id, "", "", "", "", "revoked") for task_id in told.get("revoked", ()))]
 
 
 def _numbers(told: dict[str, Any]) -> list[tuple[object, ...]]:

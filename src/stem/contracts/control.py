@@ -71,6 +71,9 @@ class Steerable(Protocol):
     def active(self, filters: dict[str, Any], /) -> list[dict[str, Any]]:
         """Tasks in flight, of this `queue`, `task` (its name) and `id`, where given."""
 
+    def revoked(self) -> list[str]:
+        """The ids that this worker knows to be revoked; the newest thousand, where there are more."""
+
     def revoke(self, records: list[RevokeRecord], terminate: bool, signal: str, /) -> dict[str, str]:
         """What became of each task id. Version 0: the sender knew only the id. Returns before a running task has ended."""
 

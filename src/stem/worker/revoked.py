@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from math import inf
 from threading import Lock
 
 from stem.contracts.revokes import Revokes
+from stem.core.pause import is_pause
 from stem.core.revoke import RevokeRecord
 from stem.runtime.clock import Clock
 
@@ -41,6 +43,12 @@ class RevokedTasks:
     def terminates(self, task_id: str) -> bool:
         """Whether the task is to be ended even if it runs."""
         return self._marks.get(task_id, 0.0) < 0 and self.is_revoked(task_id)
+
+    def ids(self, limit: int) -> list[str]:
+        """Of tasks that are revoked now, as many as that at most, the newest first."""
+        known = list(self._marks)  # at once, so that no lock is needed that may be held while a store is read
+        found = (task_id for task_id in reversed(known) if self.is_revoked(task_id) and not is_pause(task_id))
+        return list(islice(found, limit))
 
     def hydrate(self) -> int:
         """Read all that the store has; what was known before counts until then. Returns how many marks there are."""

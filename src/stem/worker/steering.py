@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # How long the pool may take to say what became of a revoke: it never blocks, but may be busy.
 ANSWER_SECONDS = 2.0
+MOST_REVOKED = 1000  # ids in one reply
 
 
 class Steering:
@@ -81,6 +82,9 @@ class Steering:
         told = [_told(held, seconds) for held, seconds in self._parts.pool.running]
         found = [each for each in told if all(each[name] == value for name, value in wanted.items())]
         return sorted(found, key=lambda each: -each["runSeconds"])
+
+    def revoked(self) -> list[str]:
+        return self._parts.marks.revoked.ids(MOST_REVOKED)
 
     def revoke(self, records: Sequence[RevokeRecord], terminate: bool, signal_name: str, /) -> dict[str, str]:
         """What became of each: `cancelled`, `terminating`, `running`, or `noted` for one that is not here."""

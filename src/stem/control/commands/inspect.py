@@ -19,6 +19,7 @@ class Filters(Payload, frozen=True, omit_defaults=True):
 
 class ListActive(Payload, frozen=True):
     filters: Filters = Filters()
+    include_revoked: bool = False
 
 
 @command("stats", Stats, help="Counts, concurrency and memory of workers; with includeTasks, their tasks too.")
@@ -28,4 +29,5 @@ def stats(call: Call[Stats]) -> dict[str, Any]:
 
 @command("list-active", ListActive, aliases=("inspect", "active"), help="The tasks that workers have in flight.")
 def list_active(call: Call[ListActive]) -> dict[str, Any]:
-    return {"tasks": call.worker.active(msgspec.to_builtins(call.payload.filters))}
+    told: dict[str, Any] = {"tasks": call.worker.active(msgspec.to_builtins(call.payload.filters))}
+    return {**told, "revoked": call.worker.revoked()} if call.payload.include_revoked else told
