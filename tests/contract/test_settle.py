@@ -4,6 +4,7 @@ import pytest
 
 from stem.contracts.store import Store
 from stem.core.delivery import Report
+from stem.core.errors import UsageError
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskError
 from support.asking import (
@@ -133,6 +134,59 @@ def test_start_is_recorded_once(store: Store) -> None:
     store.broker.settle([done(delivery, ran=9.0)], worker=WORKER)
     assert kinds_of(store, "a") == [EventKind.ENQUEUED, EventKind.STARTED, EventKind.SUCCEEDED]
     assert record(store, "a").started_at == first.started_at
+
+
+def test_a_start_is_dated_back_by_how_long_ago_it_was(store: Store) -> None:
+    store.broker.push(pushes("a", "b", "c"))
+    a, b, c = claim(store)
+    before = store.upkeep.now()
+    leases = [c.lease, a.lease, b.lease, c.lease]
+    assert store.broker.start(leases, worker=WORKER, ago_seconds=[30.0, 0.0, -60.0, 5.0]) == []
+    after = store.upkeep.now()
+    for id, ago in (("a", 0.0), ("b", 0.0), ("c", 30.0)):
+        started = record(store, id)
+        (event,) = (each for each in events_of(store, id) if each.kind is EventKind.STARTED)
+        assert event.at == event.started_at == started.started_at
+        assert before - ago - 0.001 <= event.at.timestamp() <= after - ago + 0.001
+        assert started.updated_at.timestamp() >= before - 0.001  # it is known only now
+    told = [each for each in all_events(store) if each.kind is EventKind.STARTED]
+    assert [each.task_id for each in told] == ["c", "a", "b"]
+
+    began = record(store, "c").started_at
+    store.broker.start([c.lease], worker=WORKER, ago_seconds=[90.0])
+    store.broker.settle([done(c, ran=60.0)], worker=WORKER)
+    ended = record(store, "c")
+    assert (ended.started_at, kinds_of(store, "c").count(EventKind.STARTED)) == (began, 1)
+    assert all_events(store)[-1].started_at == began
+    assert ended.finished_at is not None
+    assert ended.finished_at.timestamp() >= before - 0.001
+
+
+def test_each_lease_has_its_own_start_or_none_has(store: Store) -> None:
+    store.broker.push(pushes("a", "b"))
+    a, b = claim(store)
+    for ago in ([1.0], [1.0, 2.0, 3.0]):
+        with pytest.raises(UsageError, match="one for each lease"):
+            store.broker.start([a.lease, b.lease], worker=WORKER, ago_seconds=ago)
+    assert (state(store, "a"), kinds_of(store, "a")) == (State.QUEUED, [EventKind.ENQUEUED])
+
+
+def test_a_report_that_starts_an_attempt_is_not_dated_back_but_the_start_is(store: Store) -> None:
+    store.broker.push(pushes("a", "b"))
+    a, b = claim(store)
+    before = store.upkeep.now()
+    reports = [Report(a.lease, {"n": 1}, 20.0), Report(b.lease, None, -20.0), Report(a.lease, {"n": 2}, 40.0)]
+    assert store.broker.report(reports, worker=WORKER) == []
+    after = store.upkeep.now()
+    assert store.broker.report([Report(a.lease, None, 50.0)], worker=WORKER) == []  # its start is known
+    for id, ago in (("a", 20.0), ("b", 0.0)):
+        _, first, *others = events_of(store, id)
+        assert first.kind is EventKind.STARTED
+        assert before - ago - 0.001 <= first.at.timestamp() <= after - ago + 0.001
+        assert {first.at} == {first.started_at, record(store, id).started_at, *(each.started_at for each in others)}
+        assert all(each.at.timestamp() >= before - 0.001 for each in others)
+        assert (record(store, id).heartbeat_at or first.at).timestamp() >= before - 0.001
+    assert kinds_of(store, "a").count(EventKind.STARTED) == 1
 
 
 def test_an_unstarted_attempt_that_never_ran_logs_no_start(store: Store) -> None:

@@ -82,8 +82,8 @@ class SplitBroker(Broker):
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         return self._broker.wait(queues, timeout_seconds=timeout_seconds)
 
-    def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
-        refused = self._broker.start(leases, worker=worker)
+    def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
+        refused = self._broker.start(leases, worker=worker, ago_seconds=ago_seconds)
         lost = set(refused)
         self._copy(lease.id for lease in leases if lease not in lost)
         return refused

@@ -45,14 +45,19 @@ class Broker(ABC):
         """
 
     @abstractmethod
-    def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
-        """Say that these attempts run now: state `running`, event `started`. Twice is a no-op. Returns the refused."""
+    def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
+        """Say that these attempts run: state `running`, event `started`. Twice is a no-op. Returns the refused.
+
+        `ago_seconds` says how long ago each began, in the order of the leases; none given, or less than 0: now. The event
+        and the record's `started_at` are dated back by it; the event's place in the log is where it is written. Raises
+        UsageError if there are not as many as leases.
+        """
 
     @abstractmethod
     def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
         """Log `progress` or `heartbeat` and keep the latest in the record: its `heartbeat_at`, and `meta.progress`.
 
-        Starts the attempt if `start` has not. Returns the refused.
+        Starts the attempt if `start` has not, dated back by the report's `ago_seconds`. Returns the refused.
         """
 
     @abstractmethod

@@ -1,5 +1,6 @@
 """A claim on a task: the delivery, its lease, and what its holder reports about it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -7,6 +8,7 @@ import msgspec
 
 from stem.core import envelope as envelopes
 from stem.core.envelope import Envelope, Push
+from stem.core.errors import UsageError
 from stem.core.outcome import Settlement
 from stem.core.record import TaskError
 
@@ -48,10 +50,21 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A sign of life from a running task. `progress` None makes it a heartbeat; else it is merged into the record's meta."""
+    """A sign of life from a running task. `progress` None makes it a heartbeat; else it is merged into the record's meta.
+
+    `ago_seconds` is how long ago the attempt began; it counts only if nobody has said so before.
+    """
 
     lease: Lease
     progress: dict[str, Any] | None = None
+    ago_seconds: float = 0.0
+
+
+def begun_ago(leases: Sequence[Lease], ago_seconds: Sequence[float]) -> list[float]:
+    """How long ago each attempt began, never in the future. Raises UsageError."""
+    if ago_seconds and len(ago_seconds) != len(leases):
+        raise UsageError(f"{len(leases)} leases and {len(ago_seconds)} ago_seconds; give one for each lease, or none.")
+    return [max(0.0, ago) for ago in ago_seconds] or [0.0] * len(leases)
 
 
 class Depth(msgspec.Struct, frozen=True):

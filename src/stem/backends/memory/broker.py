@@ -8,7 +8,7 @@ from stem.backends.memory.space import Dead as Letter
 from stem.backends.memory.space import Door, Space, Task
 from stem.contracts.broker import Broker
 from stem.core import envelope as envelopes
-from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
+from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import ConfigError
 from stem.core.event import event_data, event_kinds
@@ -64,15 +64,16 @@ class MemoryBroker(Broker):
                 self._space.changed.wait(min(left, self._until_due(queues)))
             return True
 
-    def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
+    def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
+        began = begun_ago(leases, ago_seconds)
         with self._space.changed:
             refused = []
-            for lease in leases:
+            for lease, ago in zip(leases, began, strict=True):
                 task = self._held(lease)
                 if task is None:
                     refused.append(lease)
                 elif task.state is not State.RUNNING:
-                    self._started(task, worker, self._space.clock())
+                    self._started(task, worker, self._space.clock(), ago)
             self._space.changed.notify_all()
             return refused
 
@@ -86,7 +87,7 @@ class MemoryBroker(Broker):
                     continue
                 now = self._space.clock()
                 if task.state is not State.RUNNING:
-                    self._started(task, worker, now)
+                    self._started(task, worker, now, max(0.0, report.ago_seconds))
                 task.heartbeat_at = task.updated_at = now
                 if report.progress is None:
                     self._space.tell(EventKind.HEARTBEAT, task, now)
@@ -246,14 +247,14 @@ class MemoryBroker(Broker):
         task = self._space.leased.get(lease.id)
         return task if task is not None and task.fence == lease.fence else None
 
-    def _started(self, task: Task, worker: str, at: float) -> None:
-        task.state, task.worker, task.started_at, task.updated_at = State.RUNNING, worker, at, at
-        self._space.tell(EventKind.STARTED, task, at)
+    def _started(self, task: Task, worker: str, now: float, ago: float) -> None:
+        task.state, task.worker, task.started_at, task.updated_at = State.RUNNING, worker, now - ago, now
+        self._space.tell(EventKind.STARTED, task, now - ago)
 
     def _settle(self, task: Task, ending: Ending, worker: str) -> None:
         now = self._space.clock()
         if ending.run_seconds is not None and task.state is not State.RUNNING:
-            self._started(task, worker, now - ending.run_seconds)
+            self._started(task, worker, now, ending.run_seconds)
         task.worker = worker
         task.meta.update(ending.meta)
         task.updated_at = now

@@ -12,7 +12,7 @@ from stem.backends.postgres.settling import done_columns, mixed_columns
 from stem.backends.postgres.space import Space
 from stem.backends.postgres.statements import call
 from stem.contracts.broker import Broker
-from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
+from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
 from stem.core.outcome import Done, Requeue, Retry
 from stem.core.record import moment
@@ -71,11 +71,14 @@ class PostgresBroker(Broker):
         found = self._space.listener.until(concerns, look, timeout_seconds, lambda: until_due + 0.001)
         return bool(found)
 
-    def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
+    def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
+        began = begun_ago(leases, ago_seconds)
         if not leases:
             return []
+        first = dict(zip(reversed(leases), reversed(began), strict=True))  # of two for one lease the first counts
         unique = list(dict.fromkeys(leases))
-        held = self._space.call("start", worker, *_columns(unique))[0][0]
+        ago = numbers([first[lease] for lease in unique])
+        held = self._space.call("start", worker, *_columns(unique), ago)[0][0]
         self._space.tell(news())
         return _refused(leases, unique, held)
 
@@ -84,10 +87,12 @@ class PostgresBroker(Broker):
             return []
         places: dict[Lease, int] = {}
         latest: dict[Lease, str | None] = {}
+        began: dict[Lease, float] = {}
         progress = [None if r.progress is None else json_text(r.progress) for r in reports]
         for report, encoded in zip(reports, progress, strict=True):
             places.setdefault(report.lease, len(places) + 1)
             latest[report.lease] = encoded or latest.get(report.lease)
+            began.setdefault(report.lease, max(0.0, report.ago_seconds))
         unique = list(places)
         (held,) = self._space.call(
             "report",
@@ -96,6 +101,7 @@ class PostgresBroker(Broker):
             column([latest[lease] for lease in unique]),
             numbers([places[report.lease] for report in reports]),
             column(progress),
+            numbers([began[lease] for lease in unique]),
         )[0]
         self._space.tell(news())
         return _refused([report.lease for report in reports], unique, held)

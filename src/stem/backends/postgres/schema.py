@@ -10,7 +10,7 @@ from stem.backends.postgres.link import Link, Timed
 from stem.backends.postgres.statements import text
 from stem.core.errors import StoreRefused
 
-VERSION = 3
+VERSION = 4
 OLDEST_SERVER = 130000
 
 _TABLES = (

@@ -9,7 +9,7 @@ from stem.backends.redis import shapes
 from stem.backends.redis.queues import occupied
 from stem.backends.redis.space import POLL_SECONDS, Space, microseconds, pack
 from stem.contracts.broker import Broker
-from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
+from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import ConfigError
 from stem.core.record import TaskError
@@ -64,12 +64,18 @@ class RedisBroker(Broker):
         )
         return bool(due)
 
-    def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
-        return self._refused("start", leases, {"leases": leases, "worker": worker})
+    def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
+        began = [microseconds(ago) for ago in begun_ago(leases, ago_seconds)]
+        return self._refused("start", leases, {"leases": leases, "worker": worker, "ago": began})
 
     def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
         rows = [
-            (report.lease.id, report.lease.fence, False if report.progress is None else shapes.json(report.progress))
+            (
+                report.lease.id,
+                report.lease.fence,
+                False if report.progress is None else shapes.json(report.progress),
+                microseconds(max(0.0, report.ago_seconds)),
+            )
             for report in reports
         ]
         return self._refused("report", [report.lease for report in reports], {"reports": rows, "worker": worker})

@@ -13,7 +13,7 @@ from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.task import Task, held
 from stem.contracts.broker import Broker
 from stem.core import envelope as envelopes
-from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
+from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
 from stem.core.settle import MAX_DEATHS
 
@@ -44,17 +44,19 @@ class SqliteBroker(Broker):
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         return claiming.wait(self._space, queues, timeout_seconds)
 
-    def start(self, leases: Sequence[Lease], *, worker: str) -> list[Lease]:
-        def start(draft: Draft, task: Task, _: int) -> None:
+    def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
+        began = begun_ago(leases, ago_seconds)
+
+        def start(draft: Draft, task: Task, index: int) -> None:
             if task.state != "running":
-                draft.start(task, worker, draft.now)
+                draft.start(task, worker, began[index])
 
         return self._with_held(leases, start)
 
     def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
         def report(draft: Draft, task: Task, index: int) -> None:
             if task.state != "running":
-                draft.start(task, worker, draft.now)
+                draft.start(task, worker, max(0.0, reports[index].ago_seconds))
             task.heartbeat_at = task.updated_at = draft.now
             progress = reports[index].progress
             if progress is None:

@@ -63,8 +63,9 @@ class Draft:
         """Write the task as it will be when the draft is written; the last word on it counts."""
         self._changed[task.seq] = (task, ended_at, keeps_body)
 
-    def start(self, task: Task, worker: str, at: float) -> None:
-        task.state, task.worker, task.started_at, task.updated_at = "running", worker, at, at
+    def start(self, task: Task, worker: str, ago_seconds: float) -> None:
+        at = round(self.now - ago_seconds, 6)
+        task.state, task.worker, task.started_at, task.updated_at = "running", worker, at, self.now
         self.tell("started", task, at)
         self.change(task)
 

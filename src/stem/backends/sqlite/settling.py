@@ -78,7 +78,7 @@ def _any_overdue(space: Space, now: float) -> bool:
 def _settle(draft: Draft, task: Task, ending: Ending, worker: str) -> None:
     now, settlement = draft.now, ending.settlement
     if ending.run_seconds is not None and task.state != "running":
-        draft.start(task, worker, round(now - ending.run_seconds, 6))
+        draft.start(task, worker, ending.run_seconds)
     task.worker = worker
     if ending.meta:
         task.merge_meta(ending.meta)

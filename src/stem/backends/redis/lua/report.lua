@@ -1,6 +1,6 @@
 -- needs: call tasks entry log endings space
 -- Broker.report: log a heartbeat or progress, and keep the latest in the record.
--- INPUT {reports = {{id, fence, progress as JSON or false}, …}, worker}
+-- INPUT {reports = {{id, fence, progress as JSON or false, how long it has run}, …}, worker}
 -- Reply, packed: the positions of the refused.
 local ids, refused = {}, {}
 for i, report in ipairs(INPUT.reports) do
@@ -13,7 +13,7 @@ for i, report in ipairs(INPUT.reports) do
     refused[#refused + 1] = i
   else
     if task[STATE] ~= 'running' then
-      start(task, INPUT.worker, NOW)
+      start(task, INPUT.worker, NOW - report[4])
     end
     touch(task)
     task[BEAT], task[UPDATED] = NOW, NOW

@@ -1,6 +1,6 @@
 -- needs: call tasks entry log endings space
--- Broker.start: these attempts run now. Twice is a no-op.
--- INPUT {leases = {{id, fence}, …}, worker}
+-- Broker.start: these attempts run. Twice is a no-op.
+-- INPUT {leases = {{id, fence}, …}, worker, ago = {how long each has run, …}}
 -- Reply, packed: the positions of the refused.
 local ids, refused = {}, {}
 for i, lease in ipairs(INPUT.leases) do
@@ -12,7 +12,7 @@ for i, lease in ipairs(INPUT.leases) do
   if not task then
     refused[#refused + 1] = i
   elseif task[STATE] ~= 'running' then
-    start(task, INPUT.worker, NOW)
+    start(task, INPUT.worker, NOW - INPUT.ago[i])
   end
 end
 commit()

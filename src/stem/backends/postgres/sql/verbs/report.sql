@@ -1,8 +1,9 @@
 -- Broker.report: log each sign of life, keep the latest; an attempt not yet started starts.
--- Leases come once each, with their last progress; then the reports, each with its lease's place.
--- Answers with the places of the leases that are held.
-CREATE OR REPLACE FUNCTION report(_ns text, _worker text, _ids text, _fences text, _latest text, _owners text, _progress text)
-RETURNS integer[] LANGUAGE plpgsql AS $$
+-- Leases come once each, with their last progress and how long they have run; then the reports, each with its lease's
+-- place. Answers with the places of the leases that are held. Without _ago they begin now, as in start.
+CREATE OR REPLACE FUNCTION report(
+    _ns text, _worker text, _ids text, _fences text, _latest text, _owners text, _progress text, _ago text DEFAULT ''
+) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
     _now float8 := now_seconds();
     ids text[] := cells(_ids);
@@ -12,9 +13,10 @@ DECLARE
 BEGIN
     WITH before AS MATERIALIZED (
         SELECT u.place, u.latest, m.id, m.started_at IS NULL AS is_new, m.enqueued_at, m.attempt, m.name, m.queue,
-               coalesce(m.started_at, _now) AS started_at,
+               coalesce(m.started_at, _now - coalesce(u.ago::float8, 0)) AS started_at,
                CASE WHEN m.started_at IS NULL THEN _worker ELSE m.worker END AS worker
-        FROM messages m JOIN unnest(ids, fences, cells(_latest)) WITH ORDINALITY AS u (id, fence, latest, place)
+        FROM messages m
+        JOIN unnest(ids, fences, cells(_latest), cells(_ago)) WITH ORDINALITY AS u (id, fence, latest, ago, place)
              ON u.id = m.id AND u.fence::bigint = m.fence
         WHERE m.ctid = ANY (rows)
     ), noted AS (
@@ -27,7 +29,8 @@ BEGIN
         FROM unnest(cells(_owners), cells(_progress)) WITH ORDINALITY AS u (owner, progress, line)
     ), told AS (
         INSERT INTO events (ns, at, enqueued_at, started_at, attempt, kind, task_id, name, queue, worker, data)
-        SELECT _ns, _now, enqueued_at, started_at, attempt, kind, id, name, queue, worker, data
+        SELECT _ns, CASE step WHEN 0 THEN started_at ELSE _now END, enqueued_at, started_at, attempt, kind, id, name,
+               queue, worker, data
         FROM (
             SELECT b.*, e.line, 1 AS step, e.progress AS data,
                    CASE WHEN e.progress IS NULL THEN 'heartbeat' ELSE 'progress' END AS kind

@@ -1,6 +1,6 @@
--- Broker.start: these attempts run now, event started; twice is a no-op. Answers with the places in the batch of the
--- leases that are held.
-CREATE OR REPLACE FUNCTION start(_ns text, _worker text, _ids text, _fences text)
+-- Broker.start: these attempts run, event started, dated back; twice is a no-op. Answers with the places in the batch of
+-- the leases that are held. Without _ago they begin now: a process from before it goes on calling so.
+CREATE OR REPLACE FUNCTION start(_ns text, _worker text, _ids text, _fences text, _ago text DEFAULT '')
 RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
     _now float8 := now_seconds();
@@ -15,14 +15,13 @@ BEGIN
     WHERE m.ctid = ANY (rows);
 
     WITH begun AS (
-        UPDATE messages m SET worker = _worker, started_at = _now, updated_at = _now
-        WHERE m.ctid = ANY (rows) AND m.started_at IS NULL
-        RETURNING m.*
+        UPDATE messages m SET worker = _worker, started_at = _now - coalesce(u.ago::float8, 0), updated_at = _now
+        FROM unnest(ids, fences, cells(_ago)) WITH ORDINALITY AS u (id, fence, ago, place)
+        WHERE m.ctid = ANY (rows) AND m.started_at IS NULL AND u.id = m.id AND u.fence::bigint = m.fence
+        RETURNING m.*, u.place AS line
     )
     INSERT INTO events (ns, at, enqueued_at, started_at, attempt, kind, task_id, name, queue, worker)
-    SELECT _ns, _now, b.enqueued_at, _now, b.attempt, 'started', b.id, b.name, b.queue, _worker
-    FROM begun b JOIN unnest(ids, fences) WITH ORDINALITY AS u (id, fence, place)
-         ON u.id = b.id AND u.fence::bigint = b.fence
-    ORDER BY u.place;
+    SELECT _ns, started_at, enqueued_at, started_at, attempt, 'started', id, name, queue, _worker
+    FROM begun ORDER BY line;
     RETURN places;
 END $$

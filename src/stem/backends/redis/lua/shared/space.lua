@@ -103,7 +103,7 @@ end
 
 local function start(task, worker, at)
   touch(task)
-  task[STATE], task[WORKER], task[STARTED], task[UPDATED] = 'running', worker, at, at
+  task[STATE], task[WORKER], task[STARTED], task[UPDATED] = 'running', worker, at, NOW
   tell('started', task, at)
 end
 
