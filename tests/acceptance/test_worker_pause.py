@@ -1,8 +1,12 @@
 """A paused queue starts nothing, on all workers or on those named; others go on; restarts remember it."""
 
+import subprocess
+
 from acceptance.lab import Lab
+from acceptance.shell import STEM
 from stem.core.delivery import Depth
 from stem.core.lifecycle import EventKind, State
+from stem.core.pause import pause_id
 from support.until import until
 
 
@@ -70,6 +74,19 @@ def test_a_pause_holds_with_no_worker_there(lab: Lab) -> None:
     assert lab.desk.record(waits).state is State.QUEUED
     assert lab.told("resume", "--queue", "default") == {"paused": []}
     lab.desk.value(waits)
+
+
+def test_operators_that_pause_at_the_same_time_do_not_undo_each_other(any_lab: Lab) -> None:
+    names = [f"w{number}" for number in range(1, 5)]
+    flags = ("--queue", "default", "--timeout", "100ms", "--worker")
+    shell = any_lab.shell
+    typed = [
+        subprocess.Popen([STEM, "worker", "pause", *flags, name], cwd=shell.directory, env=shell.variables)
+        for name in names
+    ]
+    assert [each.wait(timeout=30) for each in typed] == [0] * 4
+    (record,) = any_lab.desk.app.store.revokes.get([pause_id("default")]).values()
+    assert record.reason == "w1,w2,w3,w4"
 
 
 def test_one_goes_on_while_all_others_are_paused(lab: Lab) -> None:

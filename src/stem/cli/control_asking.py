@@ -59,7 +59,8 @@ class Asking:
     @contextmanager
     def line(self) -> "Iterator[Line]":
         settings, store, caller = self._open()
-        timeout_seconds = self.timeout_seconds or settings.control.timeout_seconds
+        default = settings.control.timeout_seconds
+        timeout_seconds = default if self.timeout_seconds is None else self.timeout_seconds
         try:
             yield Line(settings, store, caller, self.workers, timeout_seconds)
         finally:

@@ -1,5 +1,6 @@
 """Revoke tasks: written down first, told to workers second, so that a revoke holds before anybody sees it."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from stem.core.pause import is_pause
 from stem.core.revoke import RevokeRecord, RevokeRequest
 
 COMMAND_BYTES = 200_000  # of records in one command; what is around them needs room, too
+# Workers hear ten commands a second, and others may have something to say, too.
+AT_ONCE = 5
+PAUSE_SECONDS = 0.15
 LEAST_SECONDS = 0.2  # for a part, when those before it have used up the time
 
 
@@ -52,7 +56,9 @@ def _tell(
 ) -> Answers | None:
     """In as many commands as it takes; the time is for all of them."""
     told: Answers | None = None
-    for payload in payloads:
+    for number, payload in enumerate(payloads):
+        if number >= AT_ONCE:
+            time.sleep(PAUSE_SECONDS)
         left = timeout_seconds - (told.elapsed_seconds if told is not None else 0.0)
         answers = caller.ask("revoke", payload, workers=workers, timeout_seconds=max(left, LEAST_SECONDS))
         if not answers.replies:
