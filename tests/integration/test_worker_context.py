@@ -81,6 +81,19 @@ def test_progress_in_a_tight_loop_is_cheap_and_leaves_few_events(client: Desk) -
 
 
 @pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("speaks", [False, True])
+def test_a_record_says_how_long_a_task_really_ran(client: Desk, speaks: bool) -> None:
+    """Whoever is told of the start, by a start or by a report, is told some time after it."""
+    client.value(client.send("takes-its-time", seconds=0.0, speaks=False))  # the worker is warm
+    task = client.send("takes-its-time", seconds=0.6, speaks=speaks)
+    ran, record = client.value(task), client.ended(task)
+    assert record.started_at is not None and record.finished_at is not None
+    assert (record.finished_at - record.started_at).total_seconds() == pytest.approx(ran, abs=0.15)
+    started = next(event for event in client.events(task) if event.kind == "started")
+    assert started.at == record.started_at
+
+
+@pytest.mark.usefixtures("worker")
 def test_a_task_that_asks_for_a_retry_gets_it_after_its_delay(client: Desk) -> None:
     task = client.send("tries-again", delay=0.5)
     assert client.value(task) == 1

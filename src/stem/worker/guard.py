@@ -56,6 +56,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Told:
+    held: Held
     report: Report
 
 
@@ -84,10 +85,10 @@ def look(room: Room, now: float, limits: Limits) -> Iterator[Finding]:
         elif held.told_at and not held.is_signalled and now >= held.told_at + limits.grace / 2:
             yield Deaf(held)
         if cell.beats(slot) != held.beats and (said := room.progress(slot, held)) is not None:
-            held.is_begun = True  # a report says so, too
-            yield Told(Report(held.lease, said or None))
+            held.is_begun, held.began_at = True, started_at  # a report says so, too
+            yield Told(held, Report(held.lease, said or None))
         elif not held.is_begun and now - started_at > BEGUN_SECONDS:
-            held.is_begun = True
+            held.is_begun, held.began_at = True, started_at
             yield Begun(held)
         if not room.is_shared and len(room.assigned) > 1 and now - started_at > LONG_SECONDS:
             yield InTheWay()

@@ -24,6 +24,7 @@ class Held:
     renewed_at: float = field(default_factory=time.monotonic)
     places: tuple[Place, ...] = ()
     is_begun: bool = False  # the store is told that it runs
+    began_at: float = 0.0  # as the isolate says; known from when the store is told
     is_soft: bool = False  # it has been told of its soft limit
     is_ended: bool = False  # how it ended is on its way into the store
     is_lost: bool = False  # its lease belongs to another

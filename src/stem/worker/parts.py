@@ -204,7 +204,7 @@ class Parts:
     def begun(self, helds: list[Held]) -> None:
         self._scribe.begun(helds)
 
-    def reported(self, reports: list[Report]) -> None:
+    def reported(self, reports: list[tuple[Held, Report]]) -> None:
         self._scribe.report(reports)
 
     def asked(self, child: Child, word: wire.AskBody | wire.AskPush, body: bytes) -> None:

@@ -46,7 +46,7 @@ class Listener(Protocol):
 
     def begun(self, helds: list[Held]) -> None: ...
 
-    def reported(self, reports: list[Report]) -> None: ...
+    def reported(self, reports: list[tuple[Held, Report]]) -> None: ...
 
     def asked(self, child: Child, word: wire.AskBody | wire.AskPush, body: bytes) -> None: ...
 
@@ -340,7 +340,7 @@ class Pool:
         if not self._look_at or now < self._look_at:
             return
         begun: list[Held] = []
-        reports: list[Report] = []
+        reports: list[tuple[Held, Report]] = []
         for room in list(self.brood.rooms.values()):
             for finding in look(room, now, self._limits) if room.assigned else ():
                 match finding:
@@ -355,8 +355,8 @@ class Pool:
                         self._terminate(room, slot, held, held.verdict or Interrupted("told to stop"))
                     case Begun(held):
                         begun.append(held)
-                    case Told(report):
-                        reports.append(report)
+                    case Told(held, report):
+                        reports.append((held, report))
                     case InTheWay():
                         self._put_back(room.take_back())
         if begun:

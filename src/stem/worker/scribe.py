@@ -1,8 +1,11 @@
 """Tells the store what goes on in running tasks (begun, alive, how far), so that the pool need not wait for it."""
 
 import logging
+import time
 from collections.abc import Sequence
 from threading import Condition, Thread
+
+import msgspec
 
 from stem.contracts.broker import Broker
 from stem.core.delivery import Lease, Report
@@ -21,8 +24,8 @@ class Scribe:
     def __init__(self, broker: Broker, worker: str) -> None:
         self._broker = broker
         self._worker = worker
-        self._begun: list[Lease] = []
-        self._reports: dict[Lease, Report] = {}
+        self._begun: list[Held] = []
+        self._reports: dict[Lease, tuple[Held, Report]] = {}
         self._changed = Condition()
         self._is_stopping = False
         self._thread = Thread(target=self._run, name="scribe", daemon=True)
@@ -38,12 +41,12 @@ class Scribe:
 
     def begun(self, helds: Sequence[Held]) -> None:
         with self._changed:
-            self._begun += [held.lease for held in helds]
+            self._begun += helds
             self._changed.notify()
 
-    def report(self, reports: Sequence[Report]) -> None:
+    def report(self, reports: Sequence[tuple[Held, Report]]) -> None:
         with self._changed:
-            self._reports.update((report.lease, report) for report in reports)
+            self._reports.update((held.lease, (held, report)) for held, report in reports)
             self._changed.notify()
 
     def _run(self) -> None:
@@ -57,11 +60,23 @@ class Scribe:
                 reports, self._reports = self._reports, {}
             try:
                 if begun:
-                    self._broker.start(begun, worker=self._worker)
+                    self._tell_begun(begun)
                 if reports:
-                    self._broker.report(list(reports.values()), worker=self._worker)
+                    self._tell(list(reports.values()))
             except StemError as error:
                 log.warning("store.lost while reporting: %s", error)
             with self._changed:
                 if not self._is_stopping:
                     self._changed.wait_for(lambda: self._is_stopping, PAUSE_SECONDS)
+
+    # How long ago is reckoned at the last moment: what has waited here has run on meanwhile.
+
+    def _tell_begun(self, helds: list[Held]) -> None:
+        now = time.monotonic()
+        ago = [now - held.began_at for held in helds]
+        self._broker.start([held.lease for held in helds], worker=self._worker, ago_seconds=ago)
+
+    def _tell(self, reports: list[tuple[Held, Report]]) -> None:
+        now = time.monotonic()
+        dated = [msgspec.structs.replace(report, ago_seconds=now - held.began_at) for held, report in reports]
+        self._broker.report(dated, worker=self._worker)

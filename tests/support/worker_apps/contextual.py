@@ -54,6 +54,16 @@ def reports_often(ctx: TaskContext, count: int) -> float:
     return time.process_time() - began_at
 
 
+@app.task(name="takes-its-time")
+def takes_its_time(ctx: TaskContext, seconds: float, speaks: bool) -> float:
+    """How long it ran, by its own clock."""
+    began_at = time.monotonic()
+    if speaks:
+        ctx.heartbeat()
+    time.sleep(seconds)
+    return time.monotonic() - began_at
+
+
 @app.task(name="holds-on")
 def holds_on(ctx: TaskContext, file: str, seconds: float | None) -> None:
     if seconds is not None:

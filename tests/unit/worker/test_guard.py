@@ -46,6 +46,7 @@ def test_a_run_that_lasts_is_said_to_have_begun_once(make_room: MakeRoom) -> Non
     isolate.cell.begin(0, held.number)
     now = time.monotonic() + 0.2
     assert list(look(room, now, NONE)) == [Begun(held)]
+    assert held.began_at == isolate.cell.times(0)[0]
     assert list(look(room, now, NONE)) == []
 
 
@@ -56,10 +57,11 @@ def test_what_a_run_says_is_reported_once(make_room: MakeRoom) -> None:
     isolate.cell.begin(0, held.number)
     isolate.cell.beat(0, b'{"fraction":0.5}')
     now = time.monotonic() + 0.2
-    assert list(look(room, now, NONE)) == [Told(Report(held.lease, {"fraction": 0.5}))]
+    assert list(look(room, now, NONE)) == [Told(held, Report(held.lease, {"fraction": 0.5}))]
+    assert held.began_at == isolate.cell.times(0)[0]
     assert list(look(room, now, NONE)) == []  # and that it has begun is said thereby
     isolate.cell.beat(0, b"")
-    assert list(look(room, now, NONE)) == [Told(Report(held.lease, None))]
+    assert list(look(room, now, NONE)) == [Told(held, Report(held.lease, None))]
 
 
 def test_a_long_run_is_in_the_way_of_those_behind_it(make_room: MakeRoom) -> None:
