@@ -71,6 +71,19 @@ def test_a_push_is_found_in_both_and_run_from_the_broker(world: World) -> None:
     assert world.broker.broker.depth()["default"].ready == 1
 
 
+def test_a_start_that_is_dated_back_is_so_in_both(world: World) -> None:
+    by_start, by_report = world.push(), world.push()
+    first, second = world.claim(), world.claim()
+    world.both.broker.start([first.lease], worker="w", ago_seconds=[3.0])
+    world.both.broker.report([Report(second.lease, None, 3.0)], worker="w")
+    for task_id in (by_start, by_report):
+        began = world.copy(task_id).started_at
+        assert began is not None and began == world.record(task_id).started_at
+        assert began.timestamp() == pytest.approx(world.both.upkeep.now() - 3.0, abs=0.001)
+    world.settle(first, VALUE)
+    assert world.copy(by_start).started_at == world.record(by_start).started_at
+
+
 def test_start_report_retry_and_end_are_copied(world: World) -> None:
     task_id, delivery = world.push(), world.claim()
     world.both.broker.start([delivery.lease], worker="w")
