@@ -196,12 +196,12 @@ class Pool:
     @property
     def running(self) -> list[tuple[Held, float]]:
         """What runs at this moment, and for how long."""
-        now = time.monotonic()
-        return [
-            (held, now - room.child.cell.times(slot)[0])
-            for room in list(self.brood.rooms.values())
-            for slot, held in list(room.running())
-        ]
+        now, found = time.monotonic(), list[tuple[Held, float]]()
+        for room in list(self.brood.rooms.values()):
+            # Others ask this, too; meanwhile the pool may bury the isolate, and its cell is closed then.
+            with suppress(ValueError):
+                found += [(held, now - room.child.cell.times(slot)[0]) for slot, held in list(room.running())]
+        return found
 
     @property
     def pids(self) -> list[int]:
