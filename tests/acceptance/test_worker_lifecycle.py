@@ -161,6 +161,15 @@ def test_an_isolate_that_has_grown_too_large_is_replaced_after_its_task(lab: Lab
     assert lab.desk.value(held) == busy
 
 
+def test_an_isolate_that_grows_in_no_time_is_replaced_before_its_next_task(lab: Lab) -> None:
+    worker = lab.start("w1", "--concurrency", "1", "--max-memory-per-isolate", "150MB")
+    lab.let_go("grow")
+    for _ in range(3):
+        large = lab.desk.value(lab.desk.send("grow", megabytes=200))
+        assert lab.desk.value(lab.desk.send("quick")) != large
+        worker.says(f"isolate.recycled pid={large} reason=max-memory")
+
+
 @pytest.mark.parametrize("size", ["0", "lots", "-5MB"])
 def test_a_size_that_is_none_is_refused(lab: Lab, size: str) -> None:
     assert "is not a size" in lab.shell.refusal("worker", "start", f"--max-memory-per-isolate={size}", code=64)

@@ -148,8 +148,10 @@ class Brood:
     def count_task(self, room: Room) -> None:
         """After each that a room has finished."""
         room.finished += 1
-        if room.finished == room.most and not room.child.is_lane:
-            self.recycle(room, "max-tasks")
+        if not room.child.is_lane:
+            if room.finished == room.most:
+                self.recycle(room, "max-tasks")
+            self._weigh(room, is_alone=True)  # else one that grows in no time would not be weighed before its next task
         self.dismiss_idle(room)
 
     def weigh(self) -> None:
@@ -158,8 +160,14 @@ class Brood:
             return
         self._weigh_at = time.monotonic() + WEIGH_SECONDS
         for room in self.isolates():
-            if room.child.pid and (weight := resident_bytes(room.child.pid)) > self._max_memory_bytes:
-                self.recycle(room, f"max-memory ({weight // 1024**2} MB)")
+            self._weigh(room)
+
+    def _weigh(self, room: Room, *, is_alone: bool = False) -> None:
+        if self._max_memory_bytes is None or not room.stays or not room.child.pid:
+            return
+        weight = resident_bytes(room.child.pid, is_alone=is_alone)
+        if weight > self._max_memory_bytes:
+            self.recycle(room, f"max-memory ({weight // 1024**2} MB)")
 
     def _fill(self) -> None:
         for _ in range(self.concurrency - len(self.isolates())):
