@@ -15,6 +15,7 @@ from support.until import until
 from support.working import Desk, desk
 
 APP = """
+import asyncio
 import os
 import pathlib
 import signal
@@ -69,6 +70,14 @@ def hold_inline(ctx: TaskContext, mark: str = "inline") -> str:
         ctx.heartbeat()
         time.sleep(0.01)
     return mark
+
+
+@app.task(name="hold-async")
+async def hold_async(mark: str = "async") -> int:
+    begun(mark)
+    while not has_leave(mark):
+        await asyncio.sleep(0.01)
+    return os.getpid()
 
 
 @app.task(name="tidy")

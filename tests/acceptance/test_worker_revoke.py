@@ -100,6 +100,17 @@ def test_one_that_will_not_stop_is_killed_with_its_children_and_nobody_else(lab:
     assert lab.times("hold") == lab.times("stubborn") == 1
 
 
+def test_of_coroutines_that_share_an_isolate_only_the_revoked_one_ends(lab: Lab) -> None:
+    lab.start("w1", "--concurrency", "1", "--grace", "1s")
+    one, other = lab.desk.send("hold-async", mark="one"), lab.desk.send("hold-async", mark="other")
+    pid = lab.began("one", "other")
+    assert lab.told("revoke", one, "--terminate")["tasks"] == {one: "terminating"}
+    revoked(lab, one)
+    lab.let_go("other")
+    assert lab.desk.value(other) == pid
+    assert lab.runs == [(mark, pid) for mark, _ in lab.runs] and len(lab.runs) == 2
+
+
 def test_sigkill_does_not_wait_for_a_grace(lab: Lab) -> None:
     lab.start("w1", "--grace", "60s")
     stubborn = lab.desk.send("stubborn")
