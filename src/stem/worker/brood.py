@@ -226,8 +226,10 @@ class Brood:
             self._selector.unregister(room.child.output)
 
     def _hear_the_last(self, room: Room) -> None:
+        # A line that was spoilt is not listened to again: what follows the garbage may be garbage that looks like words.
+        is_heard = room.child.line in self._selector.get_map()
         with suppress(OSError, ValueError, msgspec.DecodeError):  # cut off in the middle of a word
-            while data := room.child.line.recv(READ_BYTES):
+            while is_heard and (data := room.child.line.recv(READ_BYTES)):
                 for word in room.child.frames.words(data):
                     self._parent.heed(room, word)
         with suppress(OSError):

@@ -31,7 +31,8 @@ class Marks:
     def hydrate(self) -> None:
         count = self.revoked.hydrate()
         self.paused = self._read_pauses()
-        log.info("revokes.hydrated marks=%d paused=%s", count, ",".join(sorted(self.paused)) or "-")
+        if count:
+            log.info("revokes.hydrated marks=%d paused=%s", count, ",".join(sorted(self.paused)) or "-")
 
     def follow(self) -> bool:
         """True: there may be news for what is held here."""

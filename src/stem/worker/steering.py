@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # How long the pool may take to say what became of a revoke: it never blocks, but may be busy.
 ANSWER_SECONDS = 2.0
+EARLIER = 1000
 MOST_REVOKED = 1000  # ids in one reply
 
 
@@ -31,6 +32,7 @@ class Steering:
         self._parts = parts
         self._shut_down = shut_down
         self._since = time.monotonic()
+        self._earlier: dict[str, str] = {}  # what lately became of revoked tasks
 
     @property
     def worker_id(self) -> str:
@@ -92,8 +94,14 @@ class Steering:
         reasons = {record.task_id: record.reason or "revoked" for record in holding}
         number = _signal_number(signal_name)
         told = self._parts.pool.revoke(reasons, terminate=terminate, signal_number=number).result(ANSWER_SECONDS)
+        # The store is followed too, and may have brought the same a moment earlier: then this is what that came to.
+        self._earlier.update(told)
+        for task_id in list(self._earlier)[:-EARLIER]:
+            del self._earlier[task_id]
         return {
-            record.task_id: told.get(record.task_id, "noted" if record.task_id in reasons else "stale")
+            record.task_id: told.get(record.task_id)
+            or self._earlier.get(record.task_id)
+            or ("noted" if record.task_id in reasons else "stale")
             for record in records
         }
 
