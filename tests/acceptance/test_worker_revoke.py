@@ -130,6 +130,15 @@ def test_revokes_can_be_kept_in_a_store_of_their_own(lab: Lab, tmp_path: Path, w
     assert lab.runs == [] and lab.desk.app.store.revokes.get([id]) == {}
 
 
+def test_revokes_are_kept_with_the_results_where_those_live_apart(lab: Lab, tmp_path: Path) -> None:
+    apart = lab.shell.at(STEM_RESULT_BACKEND_URL=f"sqlite:///{tmp_path}/results.db")
+    id = apart.out("enqueue", "quick", "--arg", "mark=waiting")
+    assert "none will run" in apart.out("worker", "revoke", id)
+    lab.start(shell=apart)
+    until(lambda: apart.json("task", "show", id)["status"] == "cancelled")
+    assert lab.runs == [] and lab.desk.app.store.revokes.get([id]) == {}
+
+
 def test_thousands_are_revoked_by_one_command(lab: Lab) -> None:
     lab.start()
     ids = [f"task-{number:030}" for number in range(5000)]
