@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,21 @@ def test_a_second_mark_replaces_the_first_with_a_new_version(store: RevokeStore)
     twice = store.revokes.put([RevokeRequest(task_id="c", reason="x"), RevokeRequest(task_id="c", reason="y")])
     assert [mark.version for mark in twice] == [again.version + 1, again.version + 2]
     assert store.revokes.get(["c"])["c"].reason == "y"
+
+
+def test_all_marks_can_be_taken_page_by_page(store: RevokeStore) -> None:
+    assert list(store.revokes.expiries()) == []
+    store.revokes.put([RevokeRequest(task_id="brief", expires_seconds=0.02)])
+    marks = store.revokes.put([RevokeRequest(task_id=id, expires_seconds=60) for id in "edcba"])
+    store.revokes.put([RevokeRequest(task_id="forever"), RevokeRequest(task_id="a", expires_seconds=90)])
+    until(lambda: not store.revokes.get(["brief"]))
+    pages = list(store.revokes.expiries(page=2))
+    assert [len(page) for page in pages] == [2, 2, 2]
+    found = {id: expiry for page in pages for id, expiry in page}
+    assert found.keys() == {*"abcde", "forever"} and found["forever"] == inf
+    first = marks[0].expires_at
+    assert first is not None and abs(found["e"] - first.timestamp()) < 0.001
+    assert 29 < found["a"] - found["e"] < 31
 
 
 def test_an_expired_mark_is_gone_and_prune_is_exact(store: RevokeStore) -> None:

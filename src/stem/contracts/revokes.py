@@ -1,7 +1,8 @@
 """Durable, versioned "do not run" marks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import inf
 
 from stem.core.revoke import RevokeRecord, RevokeRequest
 
@@ -21,6 +22,14 @@ class Revokes(ABC):
     @abstractmethod
     def since(self, version: int, *, limit: int) -> list[RevokeRecord]:
         """Live records with a higher version, lowest first."""
+
+    def expiries(self, *, page: int = 10_000) -> Iterator[list[tuple[str, float]]]:
+        """Every live mark's task, and when it expires in the store's seconds, infinity for never; page by page, in no order.
+        A mark written meanwhile may be among them or not. A store overrides it where that is quicker than `since`."""
+        version = 0
+        while records := self.since(version, limit=page):
+            version = records[-1].version
+            yield [(each.task_id, each.expires_at.timestamp() if each.expires_at else inf) for each in records]
 
     @abstractmethod
     def version(self) -> int:

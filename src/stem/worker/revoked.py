@@ -17,7 +17,7 @@ _PAGE = 10_000
 class RevokedTasks:
     """Any thread may ask, without a lock; those that change it take turns.
 
-    Of a mark only id, expiry and whether it ends a running task are kept, for there may be millions. Versions need not
+    Of a mark only id and expiry are kept, for there may be millions; who must know more asks the store. Versions need not
     be: the store is followed in their order, so one number says of every mark whether it is known.
     """
 
@@ -26,8 +26,7 @@ class RevokedTasks:
         self._now = now  # the store's, by which marks expire
         self._clock = clock
         self._turn = Lock()
-        # When each mark expires, in the store's time; below zero if it also ends a running task.
-        self._marks: dict[str, float] = {}
+        self._marks: dict[str, float] = {}  # when each expires, in the store's time
         self._offset = 0.0  # between the store's clock and ours
         self._seen = 0  # all marks up to this version are known
         self._ahead: dict[str, int] = {}  # versions past it, told of by control messages
@@ -38,11 +37,7 @@ class RevokedTasks:
 
     def is_revoked(self, task_id: str) -> bool:
         expiry = self._marks.get(task_id)
-        return expiry is not None and abs(expiry) > self._clock() + self._offset
-
-    def terminates(self, task_id: str) -> bool:
-        """Whether the task is to be ended even if it runs."""
-        return self._marks.get(task_id, 0.0) < 0 and self.is_revoked(task_id)
+        return expiry is not None and expiry > self._clock() + self._offset
 
     def ids(self, limit: int) -> list[str]:
         """Of tasks that are revoked now, as many as that at most, the newest first."""
@@ -81,7 +76,7 @@ class RevokedTasks:
         """Forget what has expired; returns how many."""
         with self._turn:
             now = self._clock() + self._offset
-            expired = [task_id for task_id, expiry in self._marks.items() if abs(expiry) <= now]
+            expired = [task_id for task_id, expiry in self._marks.items() if expiry <= now]
             for task_id in expired:
                 del self._marks[task_id]
             return len(expired)
@@ -92,11 +87,9 @@ class RevokedTasks:
         self._measure()
         seen = self._revokes.version()  # before reading: what is written meanwhile is read once more, not missed
         marks: dict[str, float] = {}
-        anchor = None
-        for page in self._pages(0):
-            marks.update({record.task_id: _expiry(record) for record in page})
-            anchor = page[-1]
-            seen = max(seen, anchor.version)
+        for page in self._revokes.expiries(page=_PAGE):
+            marks.update(page)
+        anchor = next(iter(self._revokes.since(seen - 1, limit=1)), None)
         self._marks, self._seen, self._anchor, self._ahead = marks, seen, anchor, {}
 
     def _read_on(self) -> int:
@@ -118,7 +111,7 @@ class RevokedTasks:
         """The last mark read must still be there, or a later one for the same task, or have expired: else the store was
         restored or replaced, and has grown past what was seen of it."""
         anchor = self._anchor
-        if anchor is None or abs(_expiry(anchor)) <= self._clock() + self._offset:
+        if anchor is None or _expiry(anchor) <= self._clock() + self._offset:
             return True
         found = self._revokes.get([anchor.task_id]).get(anchor.task_id)
         return found is not None and (found == anchor or found.version > anchor.version)
@@ -128,5 +121,4 @@ class RevokedTasks:
 
 
 def _expiry(record: RevokeRecord) -> float:
-    expiry = inf if record.expires_at is None else record.expires_at.timestamp()
-    return -expiry if record.terminate else expiry
+    return inf if record.expires_at is None else record.expires_at.timestamp()

@@ -88,32 +88,11 @@ def test_what_has_expired_before_the_start_is_not_kept(store: Store, revoked: Re
     assert revoked.hydrate() == 1
 
 
-def test_a_mark_that_terminates_says_so_until_a_later_one_does_not(store: Store, revoked: RevokedTasks) -> None:
-    put(store, "a")
-    revoked.hydrate()
-    assert (revoked.is_revoked("a"), revoked.terminates("a")) == (True, False)
-    put(store, "a", terminate=True)
-    revoked.refresh()
-    assert (revoked.is_revoked("a"), revoked.terminates("a")) == (True, True)
-    put(store, "a", terminate=False)
-    revoked.refresh()
-    assert (revoked.is_revoked("a"), revoked.terminates("a"), revoked.terminates("nobody")) == (True, False, False)
-
-
-def test_a_terminating_mark_expires_too(store: Store, revoked: RevokedTasks, clock: FakeClock) -> None:
-    put(store, "a", terminate=True, expires_seconds=5)
-    revoked.hydrate()
-    assert revoked.terminates("a")
-    clock.advance(6)
-    assert not revoked.terminates("a") and not revoked.is_revoked("a")
-    assert revoked.prune() == 1
-
-
 def test_a_control_message_counts_at_once_and_the_store_says_it_again(store: Store, revoked: RevokedTasks) -> None:
     revoked.hydrate()
-    marks = put(store, "a", "b", terminate=True)
+    marks = put(store, "a", "b")
     assert revoked.apply(marks) == marks
-    assert known(revoked, "ab") == "ab" and revoked.terminates("a")
+    assert known(revoked, "ab") == "ab"
     assert revoked.apply(marks) == []
     revoked.refresh()
     assert revoked.apply(marks) == []
@@ -121,13 +100,12 @@ def test_a_control_message_counts_at_once_and_the_store_says_it_again(store: Sto
 
 
 def test_stale_versions_change_nothing(store: Store, revoked: RevokedTasks, clock: FakeClock) -> None:
-    (old,) = put(store, "a", terminate=True)
+    (old,) = put(store, "a", expires_seconds=1)
     (new,) = put(store, "a")
     revoked.hydrate()
-    assert (revoked.apply([old]), revoked.terminates("a")) == ([], False)
-    (newer, newest) = put(store, "b", terminate=True) + put(store, "b")
+    assert revoked.apply([old]) == []
+    (newer, newest) = put(store, "b", expires_seconds=1) + put(store, "b")
     assert revoked.apply([newest, newer]) == [newest]
-    assert not revoked.terminates("b")
     (brief,) = put(store, "c", expires_seconds=1)
     revoked.refresh()
     clock.advance(2)
@@ -187,10 +165,9 @@ def test_a_store_that_fails_on_the_way_leaves_what_was_known(
     revoked.hydrate()
 
     class Failing(Swapped):
-        def since(self, version: int, *, limit: int) -> list[RevokeRecord]:
-            if version:
-                raise StoreUnavailable("gone")
-            return self.store.revokes.since(version, limit=limit)
+        def expiries(self, *, page: int) -> Iterator[list[tuple[str, float]]]:
+            yield next(self.store.revokes.expiries(page=page))
+            raise StoreUnavailable("gone")
 
     failing: Any = Failing(other)
     put(other, *"wxyz")

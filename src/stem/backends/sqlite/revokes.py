@@ -1,6 +1,6 @@
 """Revokes in an SQLite file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -38,6 +38,17 @@ class SqliteRevokes(Revokes):
         parameters = (self._space.ns, version, self._space.now(), max(limit, 0))
         with self._space.file.reading() as connection:
             return [_decode(text) for (text,) in connection.execute(SQL["revoke_since"], parameters)]
+
+    def expiries(self, *, page: int = 10_000) -> Iterator[list[tuple[str, float]]]:
+        """A read transaction a page: a long one would keep the log from being cut."""
+        last, now = "", self._space.now()
+        while True:
+            with self._space.file.reading() as connection:
+                found = connection.execute(SQL["revoke_expiries"], (self._space.ns, last, now, page)).fetchall()
+            if not found:
+                return
+            yield found
+            last = found[-1][0]
 
     def version(self) -> int:
         with self._space.file.reading() as connection:
