@@ -1,6 +1,8 @@
 """`stem config check`: what holds, where it comes from, and what is wrong with it."""
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -93,3 +95,36 @@ def test_a_file_that_is_no_yaml_is_told_by_its_line(shell: Shell) -> None:
     done = shell.run("config", "check")
     assert done.returncode == 64
     assert "error: stem.yaml, line 3: lease is given twice" in done.stdout
+
+
+def test_a_worker_does_what_the_file_says_and_operators_find_it_by_the_same_file(shell: Shell) -> None:
+    (shell.directory / "filed.py").write_text(
+        "from stem import Stem\napp = Stem()\n@app.task(name='double')\ndef double(n: int) -> int:\n    return 2 * n\n"
+    )
+    (shell.directory / "stem.yaml").write_text(
+        f"broker: sqlite:///{shell.directory}/filed.db\nnamespace: filed\n"
+        "worker: {app: 'filed:app', name: from-file, concurrency: 1, max_tasks_per_child: 50}\n"
+        "autoscale: {enabled: true, min: 1, max: 3}\n"
+    )
+    environment = {name: value for name, value in shell.variables.items() if not name.startswith("STEM_")}
+    command = [sys.executable, "-m", "stem", "worker", "start"]
+    worker = subprocess.Popen(command, cwd=shell.directory, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        ask = [sys.executable, "-m", "stem"]
+        ran = subprocess.run(
+            [*ask, "enqueue", "double", "--arg", "n=21", "--wait", "20s"],
+            cwd=shell.directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert ran.stdout.split()[-1] == "42"
+        stats = subprocess.run(
+            [*ask, "worker", "stats", "--json"], cwd=shell.directory, env=environment, capture_output=True
+        )
+        (reply,) = json.loads(stats.stdout)["replies"]
+        assert (reply["workerId"], reply["payload"]["namespace"]) == ("from-file", "filed")
+        assert (reply["payload"]["concurrency"], reply["payload"]["maxConcurrency"]) == (1, 3)
+    finally:
+        worker.terminate()
+        assert worker.wait(20) == 0

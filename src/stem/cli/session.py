@@ -39,10 +39,11 @@ class Session:
     def settings(self) -> "Settings":
         import msgspec
 
-        from stem.core.config import check_namespace, from_environment
+        from stem.core.config import check_namespace
+        from stem.runtime.configfile import configured
 
         flags = self.environment()
-        settings = from_environment({name: value for name, value in os.environ.items() if name not in flags})
+        settings = configured({name: value for name, value in os.environ.items() if name not in flags})
         return msgspec.structs.replace(
             settings,
             broker_url=settings.broker_url if self.broker_url is None else self.broker_url,

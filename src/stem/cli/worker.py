@@ -21,6 +21,7 @@ from stem.cli.worker_status import status
 from stem.core.errors import StemError, UsageError
 
 if TYPE_CHECKING:
+    from stem.core.effective import Effective
     from stem.runtime.log import Format
     from stem.worker.settings import WorkerSettings
     from stem.worker.supervisor import Worker
@@ -100,11 +101,14 @@ def start(
     \b
     Example: stem worker start --app shop.tasks:app --queue mail --concurrency 4
     """
+    from stem.runtime.configfile import load
     from stem.runtime.log import LogWriter
 
+    told = load(os.environ).check()
+    path = path or told.worker.app
     if not path:
-        raise UsageError("A worker needs an app; name it as --app shop.tasks:app, or in STEM_APP.")
-    settings = _settings(queues, given)
+        raise UsageError("A worker needs an app; name it as --app shop.tasks:app, in STEM_APP, or in stem.yaml.")
+    settings = _settings(queues, given, told)
     if session.environment():
         session.settings()  # what is wrong with a flag is better said here than by the app's import
     is_json = session.as_json or log_format == "json"
@@ -128,8 +132,8 @@ def _leave(_number: int, _frame: object) -> None:
     sys.exit(0)
 
 
-def _settings(queues: tuple[str, ...], given: dict[str, Any]) -> "WorkerSettings":
-    """Named once, so that a worker that reloads keeps its name."""
+def _settings(queues: tuple[str, ...], given: dict[str, Any], told: "Effective") -> "WorkerSettings":
+    """Flags before the file. Named once, so that a worker that reloads keeps its name."""
     from stem.core.autoscale import Autoscale
     from stem.worker.settings import WorkerSettings, check
 
@@ -137,7 +141,31 @@ def _settings(queues: tuple[str, ...], given: dict[str, Any]) -> "WorkerSettings
     if "autoscale" in chosen:
         least, most = chosen["autoscale"]
         chosen = {"concurrency": least, **chosen, "autoscale": Autoscale(enabled=True, minimum=least, maximum=most)}
-    return check(WorkerSettings(queues=tuple(dict.fromkeys(queues)), **chosen))
+    chosen = {**_from_file(told), **chosen}
+    return check(WorkerSettings(queues=tuple(dict.fromkeys(queues or told.worker.queues)), **chosen))
+
+
+def _from_file(told: "Effective") -> dict[str, Any]:
+    """What stem.yaml says of workers, by the names of their settings."""
+    worker = told.worker
+    said: dict[str, Any] = {name: getattr(worker, name) for name in _FROM_FILE}
+    if told.autoscale.enabled:
+        said |= {"concurrency": worker.concurrency or told.autoscale.minimum, "autoscale": told.autoscale}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+_FROM_FILE = (
+    "name",
+    "concurrency",
+    "prefetch",
+    "async_concurrency",
+    "soft_limit",
+    "hard_limit",
+    "lease_seconds",
+    "heartbeat_seconds",
+    "max_tasks_per_isolate",
+    "max_memory_per_isolate",
+)
 
 
 def _run(

@@ -18,11 +18,12 @@ from stem.client.policy import RetryWish
 from stem.client.sender import Sender, result_of
 from stem.client.task import AsyncTask, Decorator, TakesAnything, Task
 from stem.contracts.store import Store
-from stem.core.config import Settings, check_settings, from_environment
+from stem.core.config import Settings, check_settings
 from stem.core.errors import InvalidTask, UnknownTask
 from stem.core.record import TaskRecord
 from stem.core.retry import Exponential
 from stem.runtime.clock import Clock, system_clock
+from stem.runtime.configfile import configured
 from stem.runtime.keys import Keyring
 
 P = ParamSpec("P")
@@ -30,7 +31,8 @@ R = TypeVar("R")
 
 
 class Stem:
-    """Settings come from the arguments, else from `settings` (default: the environment), else from Stem's defaults.
+    """Settings come from the arguments, else from `settings` (default: the environment, behind it `stem.yaml` of the
+    working directory or the file that STEM_CONFIG names), else from Stem's defaults.
 
     Nothing is opened until the store is first needed. Threads may share an app; a forked child opens a store of its own.
     """
@@ -56,7 +58,7 @@ class Stem:
         clock: Clock = system_clock,
     ) -> None:
         self.settings = _merged(
-            settings if settings is not None else from_environment(os.environ),
+            settings if settings is not None else configured(os.environ),
             broker_url=broker_url,
             results_url=results_url,
             namespace=namespace,

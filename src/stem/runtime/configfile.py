@@ -3,20 +3,32 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stem.core.effective import Effective, merge
+from stem.core.config import Settings, from_environment
 from stem.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from stem.core.effective import Effective
 
 NAMES = ("stem.yaml", "stem.yml")
 VARIABLE = "STEM_CONFIG"
 _MOST_BYTES = 1024 * 1024
 
 
+def configured(env: Mapping[str, str]) -> Settings:
+    """The settings of flags' absence: the environment, behind it the file, where there is one. Raises ConfigError."""
+    if find(env) is None:
+        return from_environment(env)
+    return load(env).check().settings
+
+
 def load(
     env: Mapping[str, str], *, path: str | None = None, flags: Mapping[str, tuple[str, Any]] | None = None
-) -> Effective:
+) -> "Effective":
     """The configuration that holds here. What is wrong is told in its errors, also a file that cannot be read."""
+    from stem.core.effective import merge  # here: most processes have no file, and need none of it
+
     try:
         found = find(env, path)
         document = {} if found is None else read(found)
