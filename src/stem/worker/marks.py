@@ -15,11 +15,11 @@ from stem.worker.revoked import RevokedTasks
 
 log = logging.getLogger("stem.worker")
 
-FOLLOW_SECONDS = 1.0
+FOLLOW_SECONDS = 2.0
 
 
 class Marks:
-    """Commands bring news at once; the store is the truth, and is looked at every second in case one was missed."""
+    """Commands bring news at once; the store is the truth, and is looked at every two seconds in case one was missed."""
 
     def __init__(self, store: RevokeStore, queues: list[str], worker: str) -> None:
         self._store = store

@@ -68,7 +68,8 @@ class PostgresBroker(Broker):
         def concerns(told: News) -> bool:
             return told.any_queue or not told.queues.isdisjoint(names)
 
-        found = self._space.listener.until(concerns, look, timeout_seconds, lambda: until_due + 0.001)
+        # Whoever is woken claims at once: asking first whether it is worth it would only cost him the time.
+        found = self._space.listener.until(concerns, look, timeout_seconds, lambda: until_due + 0.001, on_news=True)
         return bool(found)
 
     def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:

@@ -19,7 +19,7 @@ T = TypeVar("T")
 _FIRST_POLL_SECONDS = 0.25
 _SOON_SECONDS = 0.01
 _LAST_POLL_SECONDS = 1.0
-_BREATH_SECONDS = 0.2  # how soon a listener hears that its store was closed
+_BREATH_SECONDS = 0.5  # how soon a listener hears that its store was closed
 _RETRY_SECONDS = 1.0
 _SHORTEST_LOOK_SECONDS = 1.0  # a wait without time still asks once
 
@@ -47,9 +47,13 @@ class Listener:
         look: Callable[[float], T | None],
         timeout_seconds: float,
         next_look: Callable[[], float] | None = None,
+        *,
+        on_news: T | None = None,
+        slowest_poll_seconds: float = _LAST_POLL_SECONDS,
     ) -> T | None:
         """The first answer of `look`, which is asked at the start, after news that concern it, and every now and then;
-        None when the time is up. `look` gets the seconds left; `next_look` says when it wants to be asked again."""
+        None when the time is up. `look` gets the seconds left; `next_look` says when it wants to be asked again. Where
+        `on_news` is given, news are answer enough."""
         end = monotonic() + timeout_seconds
         poll = _FIRST_POLL_SECONDS
         with self._waiting(concerns) as waiter:
@@ -63,8 +67,10 @@ class Listener:
                     return None
                 due = next_look() if next_look is not None else poll
                 is_woken = waiter.woken.wait(max(0.0, min(left, poll, due)))
+                if is_woken and on_news is not None and not self._is_closed:
+                    return on_news
                 # News came, but what it tells of may not be visible yet: look again soon, then ever more seldom.
-                poll = _SOON_SECONDS if is_woken else min(poll * 2, _LAST_POLL_SECONDS)
+                poll = _SOON_SECONDS if is_woken else min(poll * 2, slowest_poll_seconds)
 
     def close(self) -> None:
         self._is_closed = True

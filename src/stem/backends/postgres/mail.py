@@ -4,6 +4,9 @@ from stem.backends.postgres.bell import News, news
 from stem.backends.postgres.space import Space
 from stem.contracts.mail import Mail, Subscription
 
+# Whoever sends rings; this is for connections that cannot hear it.
+POLL_SECONDS = 5.0
+
 
 class PostgresMail(Mail):
     def __init__(self, space: Space) -> None:
@@ -21,7 +24,7 @@ class PostgresMail(Mail):
         def concerns(told: News) -> bool:
             return "box/" + box in told.boxes
 
-        return self._space.listener.until(concerns, look, timeout_seconds) or []
+        return self._space.listener.until(concerns, look, timeout_seconds, slowest_poll_seconds=POLL_SECONDS) or []
 
     def publish(self, channel: str, message: bytes, *, ttl_seconds: float) -> None:
         self._space.call("publish", True, channel, message, ttl_seconds)
@@ -40,7 +43,10 @@ class PostgresSubscription(Subscription):
         self._seen = seen
 
     def receive(self, *, timeout_seconds: float, limit: int = 100) -> list[bytes]:
-        return self._space.listener.until(self._concerns, lambda left: self._take(limit, left), timeout_seconds) or []
+        found = self._space.listener.until(
+            self._concerns, lambda left: self._take(limit, left), timeout_seconds, slowest_poll_seconds=POLL_SECONDS
+        )
+        return found or []
 
     def close(self) -> None:
         """Nothing is kept for a subscription."""

@@ -60,7 +60,11 @@ class RedisBroker(Broker):
             return _Due(int(self._space.run("due", names, within=left)))
 
         due = self._space.wait(
-            [f"wake:{name}" for name in names], look, timeout_seconds=timeout_seconds, pause=lambda due: due.pause
+            [f"wake:{name}" for name in names],
+            look,
+            timeout_seconds=timeout_seconds,
+            pause=lambda due: due.pause,
+            on_news=NOW,  # whoever is woken claims at once: asking first whether it is worth it would only cost time
         )
         return bool(due)
 
@@ -162,6 +166,8 @@ class _Due:
         # A server's reply drops what is less than a microsecond: look a little later, not a little too early.
         return POLL_SECONDS if self._left < 0 else self._left / 1_000_000 + 0.0005
 
+
+NOW = _Due(0)
 
 _receipts = msgspec.msgpack.Decoder(list[bool | str]).decode
 _positions = msgspec.msgpack.Decoder(list[int]).decode

@@ -18,12 +18,13 @@ class Ear:
         self._link = link
         self._wire = wire
 
-    def listen(self, seconds: float, is_news: Callable[[bytes], bool]) -> None:
-        """Sleep until news came, the time is up, or the store was closed."""
+    def listen(self, seconds: float, is_news: Callable[[bytes], bool]) -> bool:
+        """Sleep until news came, the time is up, or the store was closed; True for the first."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not self._link.is_closed:
             if self._wire.can_read(min(left, SLICE_SECONDS)) and self._heard(is_news):
-                return
+                return True
+        return False
 
     def _heard(self, is_news: Callable[[bytes], bool]) -> bool:
         """Read all that has come, so that one look answers many notifications."""

@@ -49,11 +49,12 @@ class Space:
         timeout_seconds: float,
         is_news: Callable[[bytes], bool] = lambda _: True,
         pause: Callable[[T], float] = lambda _: POLL_SECONDS,
+        on_news: T | None = None,
     ) -> T:
         """The first true thing that `look` sees, or its last false one when the time is up.
 
         `look` gets the seconds left. Nothing is missed between looking and sleeping: the ear is open before the second
-        look. `pause` says how soon to look again without any news.
+        look. `pause` says how soon to look again without any news. Where `on_news` is given, news are answer enough.
         """
         end = time.monotonic() + timeout_seconds
         seen = look(max(LOOK_SECONDS, timeout_seconds))
@@ -66,7 +67,8 @@ class Space:
                     left = end - time.monotonic()
                     if seen or left <= 0 or self.link.is_closed:
                         return seen
-                    ear.listen(min(left, POLL_SECONDS, pause(seen)), is_news)
+                    if ear.listen(min(left, POLL_SECONDS, pause(seen)), is_news) and on_news is not None:
+                        return on_news
         except StoreUnavailable:
             # The caller's time may be shorter than the server's: what ran out first is no fault of the server's.
             is_over = time.monotonic() >= end and timeout_seconds < self.link.timeout_seconds
