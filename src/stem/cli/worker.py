@@ -95,7 +95,7 @@ def start(
 ) -> None:
     """Start a worker, and run tasks until it is stopped.
 
-    TERM lets running tasks end, Ctrl-C gives them five seconds, a second Ctrl-C none. What has not begun goes back to its
+    TERM lets running tasks end, Ctrl-C gives them five seconds, a second signal is harder. What has not begun goes back to its
     queue, and so does what is cut off.
 
     \b

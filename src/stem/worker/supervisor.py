@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("stem.worker")
 
 WATCH_SECONDS = 1.0
+_HARDER: dict[Mode, Mode] = {"warm": "soft", "soft": "hard", "hard": "hard"}
 
 
 class Worker:
@@ -70,7 +71,8 @@ class Worker:
         return self.settings.name
 
     def run(self, *, install_signal_handlers: bool = True, started: Callable[[], object] | None = None) -> int:
-        """Until a signal or `stop`: TERM lets tasks end, INT gives them five seconds, QUIT or a second one none. Returns
+        """Until a signal or `stop`: TERM lets tasks end, INT tells them to stop, QUIT cuts them off; a second signal is
+        harder than the first. Returns
         the exit code: 0, or 70 after a failure. `started` is called when tasks are being claimed and signals are heard."""
         self.load()
         # Before anything is claimed, and not before the app is imported: an import that hangs can be interrupted.
@@ -186,8 +188,9 @@ class Worker:
 
         def hear(number: int, _frame: FrameType | None) -> None:
             self.has_heard_signal = True
-            again = self._wanted is not None and number != signal.SIGTERM
-            self._want("hard" if again else modes[number])
+            # A second signal means that the first was not enough.
+            self._want(modes[number] if self._wanted is None else _HARDER[self._wanted])
+            self._want(modes[number])
 
         return {number: signal.signal(number, hear) for number in modes}
 
