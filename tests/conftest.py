@@ -6,11 +6,16 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.config import Retention, Settings
 from support.servers import PostgresServer, RedisServer
+
+# A machine that is busy with other tests is slow at times; that is nothing that a property says.
+settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared machine")
 
 BACKENDS = ("memory", "sqlite", "redis", "postgres")
 _names = count(1)

@@ -105,7 +105,7 @@ def start(
     from stem.runtime.log import LogWriter
 
     told = load(os.environ).check()
-    path = path or told.worker.app
+    path = told.worker.app if path is None else path
     if not path:
         raise UsageError("A worker needs an app; name it as --app shop.tasks:app, in STEM_APP, or in stem.yaml.")
     settings = _settings(queues, given, told)

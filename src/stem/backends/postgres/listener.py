@@ -30,6 +30,7 @@ class Waiter:
     def __init__(self, concerns: Callable[[News], bool]) -> None:
         self.concerns = concerns
         self.woken = threading.Event()
+        self.is_told = False  # of something that is there
 
 
 class Listener:
@@ -59,6 +60,7 @@ class Listener:
         with self._waiting(concerns) as waiter:
             while True:
                 waiter.woken.clear()
+                waiter.is_told = False
                 left = end - monotonic()
                 if (found := look(max(left, _SHORTEST_LOOK_SECONDS))) is not None:
                     return found
@@ -67,7 +69,7 @@ class Listener:
                     return None
                 due = next_look() if next_look is not None else poll
                 is_woken = waiter.woken.wait(max(0.0, min(left, poll, due)))
-                if is_woken and on_news is not None and not self._is_closed:
+                if waiter.is_told and on_news is not None:
                     return on_news
                 # News came, but what it tells of may not be visible yet: look again soon, then ever more seldom.
                 poll = _SOON_SECONDS if is_woken else min(poll * 2, slowest_poll_seconds)
@@ -119,6 +121,7 @@ class Listener:
         with self._lock:
             for waiter in self._waiters:
                 if told.lost or waiter.concerns(told):
+                    waiter.is_told |= not told.lost  # else there may be nothing: it has to look
                     waiter.woken.set()
 
 
