@@ -8,7 +8,6 @@ from contextlib import closing
 from threading import Barrier
 
 from stem.contracts.store import Store
-from stem.core.revoke import RevokeRequest
 from support.builders import a_push, done
 from support.until import until
 
@@ -70,14 +69,6 @@ def send_when_told(open_store: Open, message: bytes, gate: Barrier) -> float:
     store.mail.publish("news", message, ttl_seconds=60)
     store.upkeep.close()
     return at
-
-
-def revoke_many(open_store: Open, name: str, number: int, gate: Barrier) -> list[int]:
-    store = open_store()
-    gate.wait(60)
-    versions = [store.revokes.put([RevokeRequest(task_id=f"{name}-{n}")])[0].version for n in range(number)]
-    store.upkeep.close()
-    return versions
 
 
 def push_many(open_store: Open, name: str, number: int, gate: Barrier) -> None:

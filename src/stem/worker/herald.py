@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from stem.contracts.store import Store
 from stem.core.heartbeat import Heartbeat
+from stem.runtime.process import resident_bytes
 from stem.worker.pool import Pool
 from stem.worker.settings import WorkerSettings
 
@@ -45,7 +46,7 @@ class Herald:
             in_flight=len(self._pool.running),
             queues=self._queues,
             queue_depth=sum(each.ready for each in depth.values()),
-            memory_bytes=sum(map(_memory, (os.getpid(), *self._pool.pids))),
+            memory_bytes=sum(resident_bytes(pid, is_alone=True) for pid in (os.getpid(), *self._pool.pids)),
             load=os.getloadavg()[0],
             counters=dict(self._counters),
             extras={
@@ -60,12 +61,3 @@ class Herald:
 
     def leave(self) -> None:
         self._store.heartbeats.forget(self._settings.name)
-
-
-def _memory(pid: int) -> int:
-    """Resident bytes; 0 for a process that has just ended."""
-    try:
-        with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
