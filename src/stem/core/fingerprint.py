@@ -1,0 +1,38 @@
+"""One short name for errors that are the same but for their numbers, ids, paths and quoted text."""
+
+import hashlib
+import re
+
+# What is looked at: as much of a message as the event log keeps, so that an event and its dead letter agree.
+SEEN_CHARACTERS = 500
+KEPT_CHARACTERS = 200
+DIGITS = 12
+
+# Applied in order. Written in what Python and Java agree on, because Spark applies the same table to columns.
+RULES: tuple[tuple[str, str], ...] = (
+    (r"[A-Za-z][A-Za-z0-9+.-]*://[^ \t\r\n'\"<>`]+", "<url>"),
+    (r'"[^"]*"', "<text>"),
+    (r"`[^`]*`", "<text>"),
+    (r"(?<![0-9A-Za-z])'[^']*'", "<text>"),
+    (r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}", "<id>"),
+    (r"(?<![0-9A-Za-z])0x[0-9A-Fa-f]+", "<id>"),
+    (r"(?<![0-9A-Za-z])(?=[0-9A-Fa-f]*[0-9])(?=[0-9A-Fa-f]*[A-Fa-f])[0-9A-Fa-f]{8,}(?![0-9A-Za-z])", "<id>"),
+    (r"(?<![0-9A-Za-z])[A-Za-z]:[/\\][^ \t\r\n'\":;,)]+", "<path>"),
+    (r"(?<![0-9A-Za-z<])(?:~|[.]{1,2})?(?:/[0-9A-Za-z._~@%+=-]+){2,}/?", "<path>"),
+    (r"(?:(?<![0-9A-Za-z>])[+-])?[0-9]+(?:[.,:][0-9]+)*(?:[eE][+-]?[0-9]+)?", "<n>"),
+    (r"[ \t\r\n]+", " "),
+)
+_RULES = tuple((re.compile(pattern, re.ASCII), name) for pattern, name in RULES)
+
+
+def fingerprint(error_type: str, message: str) -> str:
+    """The same for errors of one type whose messages differ only in what varies from run to run."""
+    return hashlib.sha256(f"{error_type}\n{normalised(message)}".encode(errors="replace")).hexdigest()[:DIGITS]
+
+
+def normalised(message: str) -> str:
+    """The message with a mark in place of everything that varies; what the fingerprint is taken of, and fit to be shown."""
+    text = message[:SEEN_CHARACTERS]
+    for pattern, name in _RULES:
+        text = pattern.sub(name, text)
+    return text.strip(" ")[:KEPT_CHARACTERS]
