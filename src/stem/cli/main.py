@@ -7,15 +7,10 @@ from collections.abc import Sequence
 import click
 
 from stem.cli import failure
-from stem.cli.config import config
-from stem.cli.dlq import dlq
-from stem.cli.enqueue import enqueue
-from stem.cli.health import health
-from stem.cli.queue import queue
-from stem.cli.task import task
-from stem.cli.worker import worker
+from stem.cli.later import Later
 from stem.core.errors import UsageError
 
+NOUNS = ("worker", "enqueue", "task", "queue", "dlq", "health", "config", "pipeline")  # a file each
 INTERRUPTED = 130
 CLOSED_PIPE = 141  # as the shell reports a program that SIGPIPE ended
 
@@ -83,6 +78,8 @@ def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) 
 
 
 @click.group(
+    cls=Later,
+    homes={noun: f"stem.cli.{noun}" for noun in NOUNS},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 fine, 1 not found, 64 usage or configuration, 70 failure.",
 )
@@ -105,7 +102,3 @@ def cli() -> None:
 
     The store is sqlite:///stem.db unless STEM_BROKER_URL or --broker-url names another.
     """
-
-
-for command in (worker, enqueue, task, queue, dlq, health, config):
-    cli.add_command(command)

@@ -23,6 +23,7 @@ from stem.core.option import (
 from stem.core.place import place
 
 DEFAULT_URL = "sqlite:///stem.db"
+DEFAULT_LAKE = "stem-lake"
 
 # Beyond these some store's own numbers end.
 MAX_TIMEOUT_SECONDS = 86400
@@ -71,6 +72,15 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     ca_file: PurePath | None = None  # whose client certificates it takes
 
 
+class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
+    """Where Spark runs, and where the lake lies. Neither master nor remote: embedded."""
+
+    master: str | None = None
+    remote: str | None = None  # of Spark Connect
+    lake: str = DEFAULT_LAKE
+    conf: dict[str, str] = {}
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     broker_url: str = DEFAULT_URL
     results_url: str | None = None  # None: results live with the broker
@@ -83,6 +93,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fair_share: bool = False  # tenants wait apart, and are served in turn
     signing_keys: str = ""  # as keys.Keyring.parse reads it
     control: Control = Control()
+    pipeline: Pipeline = Pipeline()
 
     def __repr__(self) -> str:
         """Without what is secret, for it may end in a log."""
@@ -152,6 +163,12 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
             cert_file=_path(values["control.cert"]),
             key_file=_path(values["control.key"]),
             ca_file=_path(values["control.ca"]),
+        ),
+        pipeline=Pipeline(
+            master=values["pipeline.master"],
+            remote=values["pipeline.remote"],
+            lake=values["pipeline.lake"],
+            conf=values["pipeline.conf"],
         ),
     )
 
@@ -237,6 +254,13 @@ def _read_address(value: object) -> str:
     return f"{host}:{port}"
 
 
+def _read_conf(value: object) -> dict[str, str]:
+    """Spark's own names and values; YAML's numbers and switches as Spark writes them."""
+    if not isinstance(value, dict) or not all(isinstance(key, str) and key.startswith("spark.") for key in value):
+        raise ValueError("settings of Spark's, like spark.executor.memory: 2g")
+    return {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
+
+
 _NAME = Kind(_read_namespace)
 _WEEK = 7 * 86400.0
 _KEPT = seconds(MAX_RETENTION_SECONDS)
@@ -269,4 +293,8 @@ OPTIONS = (
     Option("control.cert", TEXT, None, "STEM_CONTROL_CERT"),
     Option("control.key", TEXT, None, "STEM_CONTROL_KEY"),
     Option("control.ca", TEXT, None, "STEM_CONTROL_CA"),
+    Option("pipeline.master", TEXT, None, "STEM_SPARK_MASTER"),
+    Option("pipeline.remote", TEXT, None, "STEM_SPARK_REMOTE", mask=lambda url: url and url.partition(";")[0]),
+    Option("pipeline.lake", TEXT, DEFAULT_LAKE, "STEM_LAKE"),
+    Option("pipeline.conf", Kind(_read_conf), {}),
 )

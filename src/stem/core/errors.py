@@ -49,6 +49,10 @@ class StoreRefused(StemError):
     """The store answered, and said no: bad password, no permission, read-only, full, too old, or not ours."""
 
 
+class SparkUnavailable(StemError):
+    """Spark could not be started or reached: a package, a Java, a master or a server is missing."""
+
+
 class EnvelopeUnreadable(StemError):
     """The stored envelope is not JSON we understand, or was written by a newer Stem."""
 

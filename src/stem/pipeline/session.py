@@ -1,0 +1,205 @@
+"""The one way to a Spark session: embedded, on a cluster, or through Spark Connect; quiet, and as fast to start as Java can."""
+
+import contextlib
+import importlib.util
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stem.core.config import Pipeline
+from stem.core.errors import ConfigError, SparkUnavailable
+from stem.pipeline import java
+from stem.runtime.configfile import configured
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A failed partition is tried again here too, as it would be on a cluster.
+DEFAULT_MASTER = "local[*,4]"
+
+_LOG4J = """rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = {level}
+"""
+_LEVELS = ("off", "fatal", "error", "warn", "info", "debug", "trace")
+
+# What holds unless the file, the caller or spark-defaults says otherwise.
+_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Filters that Spark pushes into a Python source stay there for later queries, which then miss rows.
+    "spark.sql.python.filterPushdown.enabled": "false",
+    # A cancelled job's Python ends this soon after it was told to.
+    "spark.python.task.killTimeout": "200ms",
+    # Two small files a micro-batch without forking chmod for each.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+_EMBEDDED = {
+    "spark.driver.memory": "640m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def session(
+    name: str = "stem",
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """The session of this process, made if there is none.
+
+    `master` and `remote` default to STEM_SPARK_MASTER and STEM_SPARK_REMOTE, then to the `pipeline` block of stem.yaml,
+    then to Spark embedded in this process's own JVM. `conf` goes over the file's. What a running session cannot change is
+    as it was made. Raises SparkUnavailable, ConfigError.
+    """
+    _need_pyspark()
+    from pyspark.sql import SparkSession
+
+    chosen = _chosen(configured(os.environ).pipeline, master, remote)
+    wanted = {**_DEFAULTS, **chosen.conf, **(conf or {})}
+    if chosen.remote:
+        return connected(name, chosen.remote, wanted)
+    if (active := SparkSession.getActiveSession()) is not None:
+        return active
+    return start(name, master=chosen.master or DEFAULT_MASTER, conf=wanted)
+
+
+def connected(name: str, remote: str, conf: Mapping[str, str]) -> "SparkSession":
+    """Through Spark Connect: no Java here, and what the server has settled stays. Raises SparkUnavailable."""
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    runtime = {key: value for key, value in conf.items() if key.startswith("spark.sql.") and "python" not in key}
+    try:
+        spark = SparkSession.builder.remote(remote).appName(name).getOrCreate()
+        for key, value in runtime.items():
+            with contextlib.suppress(Exception):  # a static one: the server's holds
+                spark.conf.set(key, value)
+    except ImportError as error:
+        raise SparkUnavailable(
+            f"Spark Connect needs a package that is not here ({error}); pip install 'stem-tasks[spark]'."
+        ) from error
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise SparkUnavailable(
+            f"Spark Connect at {_address(remote)} did not answer ({reason}); start its server, or correct STEM_SPARK_REMOTE."
+        ) from error
+    _hush()
+    return spark
+
+
+def start(
+    name: str, *, master: str, conf: Mapping[str, str] | None = None, java_options: Sequence[str] | None = None
+) -> "SparkSession":
+    """A classic session and its JVM. Raises SparkUnavailable."""
+    from pyspark.sql import SparkSession
+
+    found = java.find()
+    is_local = master.startswith("local")
+    wanted = {**_DEFAULTS, **(_EMBEDDED if is_local else {}), **(conf or {})}
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    options = found.start_options() if java_options is None else list(java_options)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    with _launching(found, wanted, options, is_local=is_local):
+        try:
+            spark = builder.getOrCreate()
+        except Exception as error:
+            raise SparkUnavailable(_why_not(master, error)) from error
+    _hush()
+    if java_options is None and java.wants_archive(found):
+        java.archive_aside(found)
+    return spark
+
+
+def _need_pyspark() -> None:
+    for package in ("pyspark", "pyarrow", "pandas"):
+        if importlib.util.find_spec(package) is None:
+            raise SparkUnavailable(
+                f"The pipeline needs {package}, which is not installed; pip install 'stem-tasks[spark]'."
+            )
+
+
+def _chosen(settings: Pipeline, master: str | None, remote: str | None) -> Pipeline:
+    """What the caller names is chosen before what the settings name; naming both in one place is a contradiction."""
+    if master and remote:
+        raise ConfigError("A Spark master and a Spark Connect address were both given; choose one.")
+    if master or remote:
+        return Pipeline(master=master, remote=remote, lake=settings.lake, conf=settings.conf)
+    return settings
+
+
+@contextlib.contextmanager
+def _launching(found: java.Java, conf: Mapping[str, str], options: Sequence[str], *, is_local: bool) -> Iterator[None]:
+    """The JVM takes what must be known before it starts from the environment of this moment."""
+    submit = ["--driver-memory", conf["spark.driver.memory"]] if "spark.driver.memory" in conf else []
+    own = " ".join(
+        [f"-Dlog4j2.configurationFile={_log4j(found)}", *options, conf.get("spark.driver.extraJavaOptions", "")]
+    )
+    env = {
+        "JAVA_HOME": str(found.home),
+        "PYSPARK_SUBMIT_ARGS": " ".join([*submit, f"--driver-java-options '{own.strip()}'", "pyspark-shell"]),
+    }
+    if is_local:
+        env["SPARK_LOCAL_IP"] = "127.0.0.1"
+    before = {key: os.environ.get(key) for key in env}
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+
+
+def _log4j(found: java.Java) -> Path:
+    """Spark's failures reach Python as exceptions; its own log is for those who ask (STEM_SPARK_LOG=warn)."""
+    level = os.environ.get("STEM_SPARK_LOG", "off").lower()
+    if level not in _LEVELS:
+        raise ConfigError(f"STEM_SPARK_LOG is {level!r}; use one of {', '.join(_LEVELS)}.")
+    path = found.home / f"log4j2-{level}.properties"
+    if not path.is_file():
+        fresh = path.with_name(f"{path.name}.{os.getpid()}")
+        fresh.write_text(_LOG4J.format(level=level))
+        fresh.rename(path)
+    return path
+
+
+def _hush() -> None:
+    """PySpark logs every failed query as ten kilobytes of JSON, besides raising it."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).disabled = True
+
+
+def _why_not(master: str, error: Exception) -> str:
+    reason = str(error).strip().partition("\n")[0][:300]
+    if "JAVA_GATEWAY_EXITED" in reason:
+        return (
+            "Spark's JVM ended before it answered; run 'stem pipeline doctor', and STEM_SPARK_LOG=info to see its log."
+        )
+    return f"Spark at {master} could not be started ({reason}); check the address, or run 'stem pipeline doctor'."
+
+
+def _address(remote: str) -> str:
+    """Without its parameters, where tokens are."""
+    return remote.partition(";")[0]
