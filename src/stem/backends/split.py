@@ -23,7 +23,7 @@ import msgspec
 from stem.contracts.broker import Broker
 from stem.contracts.results import Results
 from stem.contracts.store import Capabilities, Diagnosis, Store, Upkeep
-from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
+from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import StoreRefused, StoreUnavailable
 from stem.core.lifecycle import State
@@ -107,6 +107,11 @@ class SplitBroker(Broker):
         moved = [ending.lease.id for ending in told.values() if isinstance(ending.settlement, Retry | Requeue)]
         self._copy([*moved, *(push.envelope.id for ending in endings for push in ending.follow_ups)])
         return refused
+
+    def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
+        receipts = self._broker.bury(fallen, worker=worker)
+        self._copy(receipt.id for receipt in receipts if receipt.created)
+        return receipts
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
         reclaimed = self._broker.reclaim(limit=limit, max_deaths=max_deaths)

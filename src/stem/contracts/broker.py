@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
+from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report
 from stem.core.envelope import Push, Receipt
 from stem.core.settle import MAX_DEATHS
 
@@ -75,6 +75,15 @@ class Broker(ABC):
         Cancelled: `cancelled`, error type `Cancelled` with the reason. Where `run_seconds` is given and the attempt was
         not yet started, a `started` event precedes, dated back by `run_seconds`. Events name the settling worker and the
         attempt they tell of. Unique keys held until the end are released by the three endings.
+        """
+
+    @abstractmethod
+    def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
+        """Store calls that were run and given up elsewhere, as dead letters: all or none, one receipt each, in order.
+
+        An id that the store knows, or that stood earlier in the batch, is left alone. Nobody can claim one before it is
+        replayed. State `failed`, error set, a dead letter with reason and meta; events `enqueued`, `started` dated back
+        by `run_seconds` where it is given, `failed`, `dead-lettered`, the later ones with worker and attempt.
         """
 
     @abstractmethod

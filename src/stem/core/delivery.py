@@ -9,7 +9,7 @@ import msgspec
 from stem.core import envelope as envelopes
 from stem.core.envelope import Envelope, Push
 from stem.core.errors import UsageError
-from stem.core.outcome import Settlement
+from stem.core.outcome import Dead, Settlement
 from stem.core.record import TaskError
 
 
@@ -47,6 +47,16 @@ class Ending(msgspec.Struct, frozen=True):
     run_seconds: float | None = None
     meta: dict[str, Any] = {}
     follow_ups: tuple[Push, ...] = ()
+
+
+class Fallen(msgspec.Struct, frozen=True):
+    """A call that ran elsewhere than on a worker and was given up there. `attempt` is the last one that it had, and
+    `run_seconds` how long that ran; None says it never started."""
+
+    envelope: Envelope
+    settlement: Dead
+    attempt: int = 0
+    run_seconds: float | None = None
 
 
 class Report(msgspec.Struct, frozen=True):

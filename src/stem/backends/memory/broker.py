@@ -8,7 +8,7 @@ from stem.backends.memory.space import Dead as Letter
 from stem.backends.memory.space import Door, Space, Task
 from stem.contracts.broker import Broker
 from stem.core import envelope as envelopes
-from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago
+from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import ConfigError
 from stem.core.event import event_data, event_kinds
@@ -124,6 +124,18 @@ class MemoryBroker(Broker):
                         self._push(push, body)
             self._space.changed.notify_all()
             return refused
+
+    def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
+        bodies = [envelopes.encode(each.envelope) for each in fallen]
+        with self._space.changed:
+            receipts = []
+            for each, body in zip(fallen, bodies, strict=True):
+                receipt = self._push(Push(each.envelope), body)
+                receipts.append(receipt)
+                if receipt.created:
+                    self._fell(self._space.tasks[receipt.id], each, worker)
+            self._space.changed.notify_all()
+            return receipts
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
         with self._space.changed:
@@ -250,6 +262,13 @@ class MemoryBroker(Broker):
     def _started(self, task: Task, worker: str, now: float, ago: float) -> None:
         task.state, task.worker, task.started_at, task.updated_at = State.RUNNING, worker, now - ago, now
         self._space.tell(EventKind.STARTED, task, now - ago)
+
+    def _fell(self, task: Task, fallen: Fallen, worker: str) -> None:
+        now = self._space.clock()
+        task.worker, task.attempt = worker, fallen.attempt
+        if fallen.run_seconds is not None:
+            self._started(task, worker, now, fallen.run_seconds)
+        self._bury(task, fallen.settlement, now)
 
     def _settle(self, task: Task, ending: Ending, worker: str) -> None:
         now = self._space.clock()

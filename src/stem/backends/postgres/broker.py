@@ -10,9 +10,9 @@ from stem.backends.postgres.link import Timed
 from stem.backends.postgres.pushing import push
 from stem.backends.postgres.settling import done_columns, mixed_columns
 from stem.backends.postgres.space import Space
-from stem.backends.postgres.statements import call
+from stem.backends.postgres.statements import ask, call
 from stem.contracts.broker import Broker
-from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago
+from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
 from stem.core.outcome import Done, Requeue, Retry
 from stem.core.record import moment
@@ -132,6 +132,13 @@ class PostgresBroker(Broker):
         kept = {id(ending) for ending in accepted}
         return [ending.lease for ending in endings if id(ending) not in kept]
 
+    def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
+        if not fallen:
+            return []
+        receipts = self._space.link.transaction(lambda conn: self._push_and_bury(conn, fallen, worker))
+        self._space.tell(news(ended=[receipt.id for receipt in receipts if receipt.created]))
+        return receipts
+
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
         rows = self._space.call("reclaim", min(limit, _MOST), min(max_deaths, _MOST))
         if rows:
@@ -186,6 +193,20 @@ class PostgresBroker(Broker):
         if follow_ups:
             push(lambda q, v: conn.execute(q, v).fetchall(), space.schema, space.namespace, follow_ups)
         return held
+
+    def _push_and_bury(self, conn: Timed, fallen: Sequence[Fallen], worker: str) -> list[Receipt]:
+        """Pushed, leased and settled in one transaction: nobody sees them wait."""
+        space = self._space
+        pushes = [Push(each.envelope) for each in fallen]
+        receipts = push(lambda q, v: conn.execute(q, v).fetchall(), space.schema, space.namespace, pushes)
+        made = {each.envelope.id: each for each, receipt in zip(fallen, receipts, strict=True) if receipt.created}
+        if made:
+            told = {"ns": space.namespace, "ids": list(made), "attempts": [each.attempt for each in made.values()]}
+            conn.execute(ask("take_in", space.schema), told)
+            columns = mixed_columns([Ending(Lease(id, 0), e.settlement, e.run_seconds) for id, e in made.items()])
+            query = call("settle", len(columns) + 2, space.schema)
+            conn.execute(query, (space.namespace, worker, *columns))
+        return receipts
 
     def _columns(self, batch: list[Ending]) -> tuple[str, list[str]]:
         if all(isinstance(ending.settlement, Done) for ending in batch):

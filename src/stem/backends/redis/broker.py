@@ -9,7 +9,7 @@ from stem.backends.redis import shapes
 from stem.backends.redis.queues import occupied
 from stem.backends.redis.space import POLL_SECONDS, Space, microseconds, pack
 from stem.contracts.broker import Broker
-from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago
+from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import ConfigError
 from stem.core.record import TaskError
@@ -101,6 +101,13 @@ class RedisBroker(Broker):
                 ids.append(push.envelope.id)
                 rows.append(shapes.pushed(push))
         return self._refused("settle", leases, (worker, ids), pack(rows))
+
+    def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
+        if not fallen:
+            return []
+        ids = [each.envelope.id for each in fallen]
+        made = _receipts(self._space.run("bury", (worker, ids), pack([shapes.fallen(each) for each in fallen])))
+        return [Receipt(id, created=answer is True) for id, answer in zip(ids, made, strict=True)]
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
         result = Reclaimed([], [])

@@ -14,7 +14,7 @@ import msgspec
 
 from stem.backends.redis.space import microseconds, pack
 from stem.core import envelope as envelopes
-from stem.core.delivery import DeadLetter, Delivery, Ending, Lease
+from stem.core.delivery import DeadLetter, Delivery, Ending, Fallen, Lease
 from stem.core.envelope import Push
 from stem.core.event import Event, event_data, event_kinds
 from stem.core.lifecycle import EventKind, State
@@ -144,6 +144,13 @@ def ended(ending: Ending) -> tuple[Any, ...]:
         payload,
     )
     return shared if isinstance(settlement, Done) else shared + _unsuccessful(settlement)
+
+
+def fallen(call: Fallen) -> tuple[Any, ...]:
+    """As bury.lua takes it."""
+    error, data, _, _, reason, letter = _unsuccessful(call.settlement)
+    run = False if call.run_seconds is None else microseconds(call.run_seconds)
+    return (*pushed(Push(call.envelope)), call.attempt, run, error, data, reason, letter)
 
 
 def successes(endings: Sequence[Ending]) -> Successes | None:

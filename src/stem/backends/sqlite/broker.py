@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from stem.backends.sqlite import claiming, counting, settling
+from stem.backends.sqlite import burying, claiming, counting, settling
 from stem.backends.sqlite.draft import Draft
 from stem.backends.sqlite.joined import joined
 from stem.backends.sqlite.pruning import Pruner
@@ -13,7 +13,7 @@ from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.task import Task, held
 from stem.contracts.broker import Broker
 from stem.core import envelope as envelopes
-from stem.core.delivery import Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago
+from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
 from stem.core.settle import MAX_DEATHS
 
@@ -79,6 +79,9 @@ class SqliteBroker(Broker):
         refused = settling.settle(self._space, endings, worker)
         self._pruner.prune_now_and_then()
         return refused
+
+    def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
+        return burying.bury(self._space, fallen, worker)
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
         return settling.reclaim(self._space, limit, max_deaths)
