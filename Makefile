@@ -34,7 +34,7 @@ clean: ## remove what make made
 $(VENV)/base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install --constraint constraints.txt pip
-	$(PIP) install --constraint constraints.txt --build-constraint constraints.txt --editable .
+	$(PIP) install --constraint constraints.txt --build-constraint constraints.txt --editable '.[spark]'
 	touch $@
 
 $(VENV)/dev: $(VENV)/base

@@ -21,7 +21,8 @@ OLDEST = 17
 _AOT_SINCE = 25
 _VERSION = re.compile(r'version "(\d+)([^"]*)"')
 _ANSWERS_SECONDS = 20
-_TRAINING_SECONDS = 180
+_TRAINING_SECONDS = 300
+_SILENT = "-Xlog:disable"  # the JVM's own remarks on its archive; it does without what does not fit
 
 # Spark asks for a module that small Javas lack and does not need; with it, every start prints a warning.
 _SHIM = """#!/bin/sh
@@ -58,13 +59,13 @@ class Java:
         if not self.archive.is_file():
             return []
         if self.major >= _AOT_SINCE:
-            return [f"-XX:AOTCache={self.archive}", "-Xlog:aot=off", "-Xlog:cds=off"]
-        return [f"-XX:SharedArchiveFile={self.archive}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+            return [f"-XX:AOTCache={self.archive}", _SILENT]
+        return [f"-XX:SharedArchiveFile={self.archive}", _SILENT]
 
     def training_options(self, output: Path) -> list[str]:
         if self.major >= _AOT_SINCE:
-            return [f"-XX:AOTCacheOutput={output}", "-Xlog:aot=off", "-Xlog:cds=off"]
-        return [f"-XX:ArchiveClassesAtExit={output}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+            return [f"-XX:AOTCacheOutput={output}", _SILENT]
+        return [f"-XX:ArchiveClassesAtExit={output}", _SILENT]
 
 
 def cache_folder() -> Path:
@@ -151,15 +152,15 @@ def wants_archive(java: Java) -> bool:
     return java.can_archive and not java.archive.is_file() and os.environ.get("STEM_SPARK_ARCHIVE") != "off"
 
 
-def archive_aside(java: Java) -> None:
+def archive_aside() -> None:
     """Prepare the archive in a process of its own, at the lowest priority, for the next starts."""
-    subprocess.Popen(  # noqa: S603 - ourselves
+    subprocess.Popen(
         [sys.executable, "-m", "stem.pipeline.training"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=lambda: os.nice(19),  # noqa: PLW1509
+        preexec_fn=lambda: os.nice(19),
     )
 
 

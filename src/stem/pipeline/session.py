@@ -126,7 +126,7 @@ def start(
             raise SparkUnavailable(_why_not(master, error)) from error
     _hush()
     if java_options is None and java.wants_archive(found):
-        java.archive_aside(found)
+        java.archive_aside()
     return spark
 
 

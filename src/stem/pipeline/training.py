@@ -25,13 +25,14 @@ def _practise(output: Path) -> None:
     from stem.pipeline.session import start
 
     spark = start("training", master="local[2]", java_options=java.find().training_options(output))
-    process = spark.sparkContext._gateway.proc
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None  # noqa: S101 - it is there as long as the context is
     with tempfile.TemporaryDirectory(prefix="stem-training-") as folder:
         exercise(spark, Path(folder))
     spark.stop()
     # The archive is written when the JVM ends, which it does when its stdin closes.
-    process.stdin.close()
-    process.wait()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
 
 
 def exercise(spark: "SparkSession", folder: Path) -> int:
