@@ -7,7 +7,6 @@ import click
 
 from stem.cli import show
 from stem.cli.control_asking import Asking, Line
-from stem.cli.worker_status import WorkerUnknown
 from stem.core.errors import StemError
 
 if TYPE_CHECKING:
@@ -16,6 +15,12 @@ if TYPE_CHECKING:
 
 Payload = dict[str, Any]
 Rows = Callable[[Payload], Sequence[tuple[object, ...]]]
+
+
+class WorkerUnknown(StemError):
+    """No heartbeat of that worker is in the store: it has stopped, died a while ago, or beats elsewhere."""
+
+    exit_code = 1
 
 
 class NotAllAnswered(StemError):

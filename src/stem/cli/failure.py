@@ -1,9 +1,7 @@
 """Say what went wrong: one sentence on stderr, or one JSON object, and the exit code that belongs to it."""
 
-import json
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -18,8 +16,12 @@ FAILURE = 70
 def tell(error: Exception, arguments: Sequence[str]) -> int:
     kind, message, exit_code = _reading(error)
     if _is_asked_for("--traceback", arguments) or os.environ.get("STEM_DEBUG") == "1":
+        import traceback
+
         traceback.print_exception(error, file=sys.stderr)
     if _is_asked_for("--json", arguments):
+        import json
+
         click.echo(json.dumps({"error": {"type": kind, "message": message}}), err=True)
     else:
         click.echo(f"error: {one_line(message)}", err=True)
@@ -34,6 +36,8 @@ def _reading(error: Exception) -> tuple[str, str, int]:
         case click.UsageError():
             return "UsageError", _with_pointer(error), USAGE
         case _:
+            import traceback
+
             brief = traceback.format_exception_only(error)[-1].strip()
             remedy = "run it again with --traceback, and report what it shows"
             return type(error).__name__, f"Stem met something it did not expect ({brief}); {remedy}.", FAILURE

@@ -256,39 +256,6 @@ def recycle(asked: Asking, pids: tuple[int, ...]) -> None:
         tell(asked, line, answers, "recycling", rows=lambda told: [(", ".join(map(str, told["recycling"])) or "none",)])
 
 
-COMMANDS = {
-    "ping": ping,
-    "inspect": inspect,
-    "list-active": inspect,
-    "active": inspect,
-    "stats": stats,
-    "revoke": revoke,
-    "shutdown": shutdown,
-    "pause": pause,
-    "resume": resume,
-    "queue-status": queue_status,
-    "autoscale": autoscale,
-    "rate-limit": rate_limit,
-    "recycle": recycle,
-}
-
-
-@click.group()
-def control() -> None:
-    """Ask live workers, and steer them; each of these is also there without `control`.
-
-    \b
-    Example: stem worker control ping
-    """
-
-
-def add_to(worker: click.Group) -> None:
-    for group in (worker, control):
-        for name, command in COMMANDS.items():
-            group.add_command(command, name)
-    worker.add_command(control)
-
-
 def _change_pauses(asked: Asking, verb: str, queues: tuple[str, ...]) -> None:
     from stem.control.pausing import Pausing
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stem.cli import show
+from stem.cli.control_telling import WorkerUnknown
 from stem.cli.session import Session, in_session
-from stem.core.errors import StemError
 
 if TYPE_CHECKING:
     from stem.contracts.store import Store
@@ -26,12 +26,6 @@ LOOK_SECONDS = 0.5
 Report = dict[str, Any]
 
 _NAMESPACE = "Under which workers listen, or of their tasks.  [env: STEM_NAMESPACE]"
-
-
-class WorkerUnknown(StemError):
-    """No heartbeat of that worker is in the store: it has stopped, died a while ago, or beats elsewhere."""
-
-    exit_code = 1
 
 
 @click.command()

@@ -1,7 +1,6 @@
 """Ask workers something, and gather what each of them says, or that it said nothing."""
 
 import os
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -100,7 +99,7 @@ class Caller:
             targets=targets,
             payload=_plain(payload),
             timeout_ms=timeout_ms,
-            nonce=secrets.token_hex(16),
+            nonce=os.urandom(16).hex(),
             issued_at=issued_at,
             expires_at=issued_at + timeout_ms,
         )

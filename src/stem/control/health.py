@@ -1,7 +1,6 @@
 """How a worker is, from what it said or did not say, and from its last heartbeat."""
 
 import os
-import socket
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +20,8 @@ def health(reply: Reply, pulse: Pulse | None) -> Health:
     if pulse is None:
         is_unknown = reply.error is not None and reply.error.code == "unknown-worker"
         return "timeout" if is_unknown else "dead"
+    import socket  # not before it is needed: most workers answer
+
     is_here = pulse.heartbeat.host == socket.gethostname()
     return "dead" if is_here and not is_running(pulse.heartbeat.pid) else "timeout"
 

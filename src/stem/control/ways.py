@@ -1,7 +1,5 @@
 """Which transports the settings name: the ears of a worker, and the way an asker takes."""
 
-import ssl
-
 from stem.contracts.control import AnsweringSide, AskingSide
 from stem.contracts.mail import Mail
 from stem.contracts.store import Store
@@ -50,6 +48,8 @@ def _way(name: str, settings: Settings, store: Store) -> AskingSide:
 
 
 def _endpoint(settings: Settings, address: str) -> AnsweringSide:
+    import ssl
+
     from stem.control.transports.http_endpoint import HttpEndpoint, endpoint_tls
 
     host, _, port = address.rpartition(":")
