@@ -53,6 +53,10 @@ class SparkUnavailable(StemError):
     """Spark could not be started or reached: a package, a Java, a master or a server is missing."""
 
 
+class LakeRefused(StemError):
+    """The lake cannot be read or written as it is: absent, damaged, another store's, or written by a newer Stem."""
+
+
 class EnvelopeUnreadable(StemError):
     """The stored envelope is not JSON we understand, or was written by a newer Stem."""
 
