@@ -1,19 +1,35 @@
-"""One warm Spark session for all tests of the pipeline."""
+"""One warm Spark session for all tests of the pipeline, in one process of the test run."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from stem.pipeline.session import session
+# Prepared classes live and go with the environment that the tests run in.
+os.environ["STEM_CACHE_DIR"] = str(Path(sys.prefix) / "stem-cache")
+os.environ["STEM_SPARK_ARCHIVE"] = "off"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A session costs seconds and half a gigabyte, so nobody starts a second one."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.timeout(300))  # the first of them waits for a JVM
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    from stem.pipeline import java
+    from stem.pipeline.session import session
+
     # Executors' Python must find what the tests define.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    java.train(java.find())
     spark = session("tests", master="local[2,4]", conf={"spark.sql.shuffle.partitions": "2"})
     yield spark
     spark.stop()

