@@ -55,6 +55,7 @@ def join(broker: Store, results: Store) -> Store:
         deadletters=broker.deadletters,
         results=records,
         events=broker.events,
+        history=broker.history,  # it has every task too, for as long as its own retention says
         revokes=broker.revokes,
         locks=broker.locks,
         limiter=broker.limiter,

@@ -9,6 +9,7 @@ from stem.contracts.broker import Broker
 from stem.contracts.deadletters import DeadLetters
 from stem.contracts.events import Events
 from stem.contracts.heartbeats import Heartbeats
+from stem.contracts.history import History
 from stem.contracts.limiter import Limiter
 from stem.contracts.locks import Locks
 from stem.contracts.mail import Mail
@@ -61,6 +62,7 @@ class Store:
     deadletters: DeadLetters
     results: Results
     events: Events
+    history: History
     revokes: Revokes
     locks: Locks
     limiter: Limiter

@@ -7,6 +7,7 @@ from stem.backends.memory.broker import MemoryBroker
 from stem.backends.memory.deadletters import MemoryDeadLetters
 from stem.backends.memory.events import MemoryEvents
 from stem.backends.memory.heartbeats import MemoryHeartbeats
+from stem.backends.memory.history import MemoryHistory
 from stem.backends.memory.limiter import MemoryLimiter
 from stem.backends.memory.locks import MemoryLocks
 from stem.backends.memory.mail import MemoryMail
@@ -38,6 +39,7 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         deadletters=MemoryDeadLetters(space),
         results=MemoryResults(space, door),
         events=MemoryEvents(space, door),
+        history=MemoryHistory(space),
         revokes=MemoryRevokes(space),
         locks=MemoryLocks(space),
         limiter=MemoryLimiter(space),

@@ -7,6 +7,7 @@ from stem.backends.postgres.broker import PostgresBroker
 from stem.backends.postgres.deadletters import PostgresDeadLetters
 from stem.backends.postgres.events import PostgresEvents
 from stem.backends.postgres.heartbeats import PostgresHeartbeats
+from stem.backends.postgres.history import PostgresHistory
 from stem.backends.postgres.housekeeping import Housekeeper
 from stem.backends.postgres.limiter import PostgresLimiter
 from stem.backends.postgres.link import Link
@@ -40,6 +41,7 @@ def connect(url: str, settings: Settings) -> Store:
         deadletters=PostgresDeadLetters(space),
         results=PostgresResults(space),
         events=PostgresEvents(space),
+        history=PostgresHistory(space),
         revokes=PostgresRevokes(space),
         locks=PostgresLocks(space),
         limiter=PostgresLimiter(space),

@@ -42,7 +42,7 @@ class PostgresEvents(Events):
         return head
 
     def wait(self, after: str | None, *, timeout_seconds: float) -> bool:
-        txid, n = _position(after)
+        txid, n = position(after)
 
         def look(left: float) -> bool | None:
             return self._space.ask("events_any", txid=txid, n=n, timeout_seconds=left)[0][0] or None
@@ -57,7 +57,7 @@ class PostgresEvents(Events):
         self._space.tell(news())
 
     def _rows(self, after: str | None, limit: int) -> list[tuple[Any, ...]]:
-        txid, n = _position(after)
+        txid, n = position(after)
         return self._space.ask("events_read", txid=txid, n=n, limit=max(0, limit))
 
     def _head(self) -> str | None:
@@ -66,14 +66,14 @@ class PostgresEvents(Events):
 
     def _is_hidden(self, after: str | None, patient_until: float) -> bool:
         """True: something after the offset waits for an older transaction, and it is worth a second look."""
-        txid, n = _position(after)
+        txid, n = position(after)
         if time.monotonic() >= patient_until or not self._space.ask("events_hidden", txid=txid, n=n)[0][0]:
             return False
         time.sleep(GLANCE_SECONDS)
         return True
 
 
-def _position(offset: str | None) -> tuple[str, int]:
+def position(offset: str | None) -> tuple[str, int]:
     txid, dash, n = (offset or "0-0").partition("-")
     if not (dash and txid.isdecimal() and n.isdecimal()):
         raise UsageError(f"{offset!r} is not an offset of this store's event log; use one that it gave, or None.")

@@ -4,6 +4,7 @@ from stem.backends.redis.broker import RedisBroker
 from stem.backends.redis.deadletters import RedisDeadLetters
 from stem.backends.redis.events import RedisEvents
 from stem.backends.redis.heartbeats import RedisHeartbeats
+from stem.backends.redis.history import RedisHistory
 from stem.backends.redis.limiter import RedisLimiter
 from stem.backends.redis.link import Link
 from stem.backends.redis.locks import RedisLocks
@@ -33,6 +34,7 @@ def connect(url: str, settings: Settings) -> Store:
         deadletters=RedisDeadLetters(space),
         results=RedisResults(space),
         events=RedisEvents(space),
+        history=RedisHistory(space),
         revokes=RedisRevokes(space),
         locks=RedisLocks(space),
         limiter=RedisLimiter(space),

@@ -7,6 +7,7 @@ from stem.backends.sqlite.deadletters import SqliteDeadLetters
 from stem.backends.sqlite.events import SqliteEvents
 from stem.backends.sqlite.file import File, check_library, check_place
 from stem.backends.sqlite.heartbeats import SqliteHeartbeats
+from stem.backends.sqlite.history import SqliteHistory
 from stem.backends.sqlite.limiter import SqliteLimiter
 from stem.backends.sqlite.locks import SqliteLocks
 from stem.backends.sqlite.mail import SqliteMail
@@ -45,6 +46,7 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         deadletters=SqliteDeadLetters(space),
         results=SqliteResults(space),
         events=SqliteEvents(space),
+        history=SqliteHistory(space),
         revokes=SqliteRevokes(space),
         locks=SqliteLocks(space),
         limiter=SqliteLimiter(space),

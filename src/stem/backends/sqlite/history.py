@@ -1,0 +1,149 @@
+"""The past in bulk from an SQLite file: by row numbers, which are the order of arrival and have no large gaps."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import compress
+from typing import Any
+
+import msgspec
+
+from stem.backends.sqlite import log
+from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.statements import SQL
+from stem.contracts.history import (
+    ANY,
+    COLUMNS,
+    Column,
+    History,
+    HistoryFilter,
+    Relation,
+    Slice,
+    check_columns,
+    cuts,
+    matches,
+)
+
+_ROWS = 8192  # in a chunk
+
+# As log.Line; what nobody may want to look into stays text.
+_Line = tuple[str, float, str, str, str, int, str | None, float, float | None, msgspec.Raw]
+_decode = msgspec.json.Decoder(list[_Line]).decode
+
+
+class SqliteHistory(History):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def advance(self, after: str | None, *, limit: int) -> str | None:
+        newest, dropped = self._log_ends()
+        begin = max(int(after or 0), dropped)
+        return str(min(begin + limit, newest)) if newest > begin else after
+
+    def slices(
+        self,
+        relation: Relation,
+        where: HistoryFilter = ANY,
+        *,
+        count: int,
+        after: str | None = None,
+        upto: str | None = None,
+    ) -> list[Slice]:
+        last, dropped = self._log_ends() if relation == "events" else self._record_ends()
+        begin = max(int(after or 0), dropped)
+        end = last if upto is None else min(int(upto), last)
+        return [
+            Slice(relation=relation, after=str(low), upto=str(high), where=where)
+            for low, high in cuts(begin, end, count)
+        ]
+
+    def chunks(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
+        check_columns(piece.relation, columns)
+        return self._events(piece, columns) if piece.relation == "events" else self._tasks(piece, columns)
+
+    def _log_ends(self) -> tuple[int, int]:
+        """The newest offset there is, and the newest one that retention has dropped."""
+        with self._space.file.reading() as connection:
+            newest = log.head(connection, self._space)
+            oldest = connection.execute(SQL["event_oldest"], (self._space.first, self._space.last)).fetchone()
+        if newest is None:
+            return 0, 0
+        seq, lines = oldest
+        return newest, seq - self._space.first - len(_decode(lines))
+
+    def _record_ends(self) -> tuple[int, int]:
+        with self._space.file.reading() as connection:
+            first, last = connection.execute(SQL["history_ends"], (self._space.first, self._space.last)).fetchone()
+        return (0, 0) if first is None else (last - self._space.first, first - self._space.first - 1)
+
+    def _tasks(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
+        where, query = piece.where, _projected(tuple(columns))
+        parameters: dict[str, Any] = {
+            "after": self._space.first + int(piece.after),
+            "upto": self._space.first + int(piece.upto),
+            "state": None if where.state is None else where.state.value,
+            "queue": where.queue,
+            "name": where.name,
+            "since": None if where.since is None else where.since.timestamp(),
+            "until": None if where.until is None else where.until.timestamp(),
+            "limit": _ROWS,
+        }
+        rows: list[tuple[Any, ...]] = []
+        while not rows or len(rows) == _ROWS:
+            with self._space.file.reading() as connection:
+                rows = connection.execute(query, parameters).fetchall()
+            if not rows:
+                break
+            places, *found = zip(*rows, strict=True)
+            yield list(found)
+            parameters["after"] = places[-1]
+
+    def _events(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
+        after, upto = int(piece.after), int(piece.upto)
+        while after < upto:
+            first, lines = self._lines(after, upto)
+            if not lines:
+                break
+            yield _event_columns(first, lines, piece.where, columns)
+            after = first + len(lines) - 1
+
+    def _lines(self, after: int, upto: int) -> tuple[int, list[_Line]]:
+        """The next chunk of the log, and the offset of its first line."""
+        space, begin = self._space, after + 1
+        lines: list[_Line] = []
+        with space.file.reading() as connection:
+            for seq, text in connection.execute(SQL["event_read"], (space.first + after, space.last)):
+                found = _decode(text)
+                start = seq - space.first - len(found) + 1
+                if start > upto:
+                    break
+                if not lines:
+                    begin = max(start, begin)
+                lines += found[max(0, after + 1 - start) : upto + 1 - start]
+                if len(lines) >= _ROWS:
+                    break
+        return begin, lines
+
+
+@cache
+def _projected(columns: tuple[str, ...]) -> str:
+    """The statement with the columns that are asked for alone; their names are the contract's, checked before."""
+    names = ", ".join(f'"{name}"' for name in ("seq", *columns))
+    return f"SELECT {names} FROM ({SQL['history_tasks']})"  # noqa: S608 - no name comes from outside
+
+
+def _event_columns(first: int, lines: Sequence[_Line], where: HistoryFilter, columns: Sequence[str]) -> list[Column]:
+    stored: dict[str, Any] = dict(zip(COLUMNS["events"][1:], zip(*lines, strict=True), strict=True))
+
+    def column(name: str) -> Column:
+        match name:
+            case "offset":
+                return list(map(str, range(first, first + len(lines))))
+            case "at" | "enqueued_at" | "started_at":
+                return [None if seconds is None else round(seconds * 1_000_000) for seconds in stored[name]]
+            case "data":
+                return ["{}" if raw == b"null" else raw.decode() for raw in map(bytes, stored[name])]
+            case _:
+                return tuple(stored[name])
+
+    passed = matches("events", where, column)
+    return [column(name) if passed is None else list(compress(column(name), passed)) for name in columns]
