@@ -127,7 +127,8 @@ def test_a_fence_only_grows_also_for_a_claim_that_was_overtaken(
         ((drawn,),) = slow.execute("SELECT nextval('stem.fence_seq')").fetchall()
         quick = claim_one(crowded)
         crowded.broker.settle([requeue(quick)], worker=WORKER)
-        slow.execute("SELECT stem.lease(%s, '{default}', 1, 60, %s, stem.now_seconds())", [namespace, drawn])
+        slow.execute("SELECT setval('stem.fence_seq', %s, false)", [drawn])
+        slow.execute("SELECT stem.claim(%s, '{default}', 1, 60)", [namespace])
     assert record(crowded, "x").fence > quick.lease.fence
 
 

@@ -1,4 +1,4 @@
-"""Wake whoever waits in other processes: one NOTIFY for all news of a few milliseconds, sent after the commit it tells of.
+"""Wake whoever waits in other processes: one NOTIFY for all news of a few milliseconds, after the commit it tells of.
 
 A notification inside the writing transaction would make all writers commit one at a time. If the process dies between
 commit and NOTIFY, the waiters' slow poll finds out.
@@ -14,10 +14,12 @@ from zlib import crc32
 import msgspec
 from psycopg import Error
 
+from stem.backends.postgres.exchange import Statement
 from stem.backends.postgres.link import Link
 from stem.core.errors import StemError
 
 NOTIFY = "SELECT pg_notify(%s, told) FROM unnest(%s::text[]) AS told"
+_TELL = b"SELECT pg_notify($1, $2)"
 _GAP_SECONDS = 0.004
 _MOST_IDS = 800  # in one notification
 _MOST_PARTS = 20
@@ -103,6 +105,17 @@ class Bell:
                     self._ringer.start()
                 return
         self.flush()
+
+    def along(self, fresh: News) -> list[Statement]:
+        """What tells it, to be sent in one go with the change it tells of; nothing if something was told just before, so that
+        it is to be rung for. Should the sending fail, the slow polls find out."""
+        with self._lock:
+            if monotonic() < self._rung_at + _GAP_SECONDS:
+                return []
+            told, self._untold = self._untold or News(), None
+            self._rung_at = monotonic()
+        told.add(fresh)
+        return [Statement(_TELL, (self.channel, payload)) for payload in payloads(told)]
 
     def flush(self) -> None:
         with self._lock:

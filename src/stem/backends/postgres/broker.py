@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from stem.backends.postgres.bell import NOTIFY, News, news, payloads
-from stem.backends.postgres.columns import column, json_text, numbers
+from stem.backends.postgres.columns import array, column, json_text, numbers
 from stem.backends.postgres.housekeeping import Housekeeper
 from stem.backends.postgres.joining import joined
 from stem.backends.postgres.link import Timed
-from stem.backends.postgres.pushing import push
+from stem.backends.postgres.pushing import push, push_one
 from stem.backends.postgres.settling import done_columns, mixed_columns
 from stem.backends.postgres.space import Space
 from stem.backends.postgres.statements import ask, call
@@ -38,6 +38,8 @@ class PostgresBroker(Broker):
                 receipts = push(run, space.schema, space.namespace, pushes)
                 run(NOTIFY, (space.bell.channel, payloads(fresh)))  # heard when the caller commits
             return receipts
+        if len(pushes) == 1 and pushes[0].unique is None:
+            return [self._push_one(pushes[0], fresh)]
         receipts = push(space.link.rows, space.schema, space.namespace, pushes)
         if any(receipt.created for receipt in receipts):
             space.tell(fresh)
@@ -173,14 +175,25 @@ class PostgresBroker(Broker):
             looks_in_vain = 0 if ids else looks_in_vain + 1
         return purged
 
+    def _push_one(self, one: Push, fresh: News) -> Receipt:
+        """The news go along with it: whoever waits for it hears of it sooner than the sender that it is stored."""
+        space = self._space
+        telling = space.bell.along(fresh)
+        ((created,),) = space.link.cells(push_one(space.schema, space.namespace, one), telling)
+        if created == "t" and not telling:
+            space.tell(fresh)
+        return Receipt(one.envelope.id, created=created == "t")
+
     def _claim(self, queues: list[str], limit: int, lease_seconds: float) -> tuple[list[Delivery], list[str]]:
         """What is leased now, and the ids of what had expired, at least `_FLOOD` of them if there may be more."""
         deliveries, expired = [], []
-        for id, fence, name, queue, attempt, deaths, body in self._space.call("claim", queues, limit, lease_seconds):
+        found = self._space.quick("claim", array(queues), str(limit), str(lease_seconds))
+        for id, fence, name, queue, attempt, deaths, body in found:
             if fence is None:
                 expired.append(id)
             else:
-                deliveries.append(Delivery(Lease(id, fence), name, queue, attempt, deaths, body.encode()))
+                lease = Lease(id, int(fence))
+                deliveries.append(Delivery(lease, name, queue, int(attempt), int(deaths), body.encode()))
         return deliveries, expired
 
     def _settle_and_push(self, conn: Timed, batch: list[Ending], worker: str) -> list[int] | None:

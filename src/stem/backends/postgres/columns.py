@@ -32,6 +32,12 @@ def numbers(values: Iterable[float | None]) -> str:
     return MARK.join(cells) if any(cells) else ""
 
 
+def array(cells: Iterable[str]) -> str:
+    """An array as the server writes one."""
+    quoted = (cell.replace("\\", "\\\\").replace('"', '\\"') for cell in cells)
+    return "{" + ",".join(f'"{cell}"' for cell in quoted) + "}"
+
+
 def texts(cells: Sequence[str | None]) -> str:
     """A column of free text, each cell a JSON string, so that it may hold any character but NUL, which is dropped."""
     return column([None if cell is None else json_text(cell.replace("\x00", "")) for cell in cells])

@@ -6,7 +6,7 @@ import random
 import select
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from stem.backends.postgres.address import Address
+from stem.backends.postgres.exchange import Cells, Statement, exchange
 from stem.backends.postgres.refusals import DeadlinePassed, translated, unstorable
 from stem.core.errors import StemError, StoreUnavailable
 
@@ -46,6 +47,11 @@ class Link:
     def rows(self, query: str | bytes, values: Any = None, *, timeout_seconds: float | None = None) -> list[Row]:
         """Execute one statement as one transaction; what it returns."""
         return self._tried(lambda conn: _fetched(conn, query, values), timeout_seconds)
+
+    def cells(self, asked: Statement, also: Sequence[Statement] = ()) -> Cells:
+        """Execute a statement as one transaction; what it returns, as texts. Others that come along are each one of their own,
+        in the same round trip; nobody is told if they fail."""
+        return self._tried(lambda conn: exchange(conn.pgconn, conn.info.encoding, conn.deadline, asked, also), None)
 
     def transaction(self, work: "Callable[[Timed], T]") -> T:
         """Do some work in one transaction. It may be done over after a deadlock."""

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stem.backends.postgres.columns import column, json_text, numbers, seconds, texts, utf8
+from stem.backends.postgres.exchange import Statement
 from stem.backends.postgres.refusals import unstorable
-from stem.backends.postgres.statements import call
+from stem.backends.postgres.statements import call, numbered
 from stem.core import envelope as envelopes
 from stem.core.envelope import Envelope, Push, Receipt
 
@@ -23,6 +24,12 @@ def push(run: Run, schema: str, namespace: str, pushes: Sequence[Push]) -> list[
     if made is None:
         return [Receipt(each.envelope.id, created=True) for each in pushes]
     return _receipts(pushes, set(made))
+
+
+def push_one(schema: str, namespace: str, push: Push) -> Statement:
+    """What stores a push without a unique key; it answers `t` if that created the task."""
+    values = (namespace, *[cell or None for cell in _columns([push])])
+    return Statement(numbered("push_one", len(values), schema), values)
 
 
 def _receipts(pushes: Sequence[Push], made: set[str]) -> list[Receipt]:

@@ -10,7 +10,7 @@ from stem.backends.postgres.link import Link, Timed
 from stem.backends.postgres.statements import text
 from stem.core.errors import StoreRefused
 
-VERSION = 4
+VERSION = 5
 OLDEST_SERVER = 130000
 
 _TABLES = (
@@ -18,6 +18,7 @@ _TABLES = (
     "buckets", "places",
 )  # fmt: skip
 _SINCE = {"buckets": 3, "places": 3}  # the version that brought a table, for those that version 1 did not have
+_RETIRED = ("lease",)  # functions that earlier versions had
 _INLINED = frozenset({"cells"})  # touches no table, and is inlined only while it has no settings
 # The verbs look rows up by index whatever the statistics say: a plan made for an empty table must not scan a full one.
 _SETTINGS = (
@@ -123,7 +124,7 @@ def _make_verbs(conn: Timed) -> None:
     older = conn.execute(
         "SELECT format('DROP FUNCTION %%s', oid::regprocedure) FROM pg_proc"
         " WHERE pronamespace = current_schema()::regnamespace AND proname = ANY (%s)",
-        [names],
+        [[*names, *_RETIRED]],
     ).fetchall()
     for (drop,) in older:
         conn.execute(drop.encode())

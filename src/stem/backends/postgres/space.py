@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from stem.backends.postgres.bell import Bell, News
+from stem.backends.postgres.exchange import Cells, Statement
 from stem.backends.postgres.link import Link, Row
 from stem.backends.postgres.listener import Listener
-from stem.backends.postgres.statements import ask, call
+from stem.backends.postgres.statements import ask, call, numbered
 from stem.core.config import Retention
 
 
@@ -31,6 +32,11 @@ class Space:
         """One function of sql/verbs, in a transaction of its own."""
         query = call(function, len(values) + 1, self.schema)
         return self.link.rows(query, (self.namespace, *values))
+
+    def quick(self, function: str, *values: str) -> Cells:
+        """The same with plain texts, for less of the client's time."""
+        query = numbered(function, len(values) + 1, self.schema)
+        return self.link.cells(Statement(query, (self.namespace, *values)))
 
     def tell(self, news: News) -> None:
         self.bell.ring(news)

@@ -22,6 +22,13 @@ def ask(name: str, schema: str) -> bytes:
 
 
 @cache
+def numbered(function: str, parameters: int, schema: str) -> bytes:
+    """A call of one of sql/verbs as libpq takes it, its parameters numbered."""
+    marks = sql.SQL(", ").join([sql.SQL(f"${number}") for number in range(1, parameters + 1)])
+    return sql.SQL("SELECT * FROM {}({})").format(sql.Identifier(schema, function), marks).as_bytes(None)
+
+
+@cache
 def call(function: str, parameters: int, schema: str) -> str:
     """A call of one of sql/verbs with so many positional parameters."""
     marks = sql.SQL(", ").join([sql.SQL("%s")] * parameters)

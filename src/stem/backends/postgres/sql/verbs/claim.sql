@@ -1,9 +1,11 @@
--- Broker.claim: lease up to the limit of due tasks, highest priority first, then oldest. A delivery a row; rows without
--- a fence name tasks that had expired and were ended on the way: some 5000 a call, because one transaction steps over all
--- that it has ended itself. Whoever gets as many and no delivery claims again.
+-- Broker.claim: lease up to the limit of due tasks, highest priority first, then oldest, none to two claimers. A delivery a
+-- row; rows without a fence name tasks that had expired and were ended on the way: some 5000 a call, because one transaction
+-- steps over all that it has ended itself. Whoever gets as many and no delivery claims again.
+-- A task's fence only grows, also if another claim drew a higher one, leased it and gave it back meanwhile.
 CREATE OR REPLACE FUNCTION claim(_ns text, _queues text[], _limit integer, _seconds float8)
 RETURNS TABLE (id text, fence bigint, name text, queue text, attempt integer, deaths integer, body text)
 LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
     _now float8 := now_seconds();
     _fence bigint := nextval('fence_seq');
@@ -19,11 +21,28 @@ BEGIN
         PERFORM promote(_ns, _queues, _limit, _now);
     END IF;
     WHILE _left > 0 LOOP
-        RETURN QUERY SELECT l.id, l.fence, l.name, l.queue, l.attempt, l.deaths, l.body
-                     FROM lease(_ns, _queues, _left, _seconds, _fence, _now) l;
+        RETURN QUERY
+        WITH leased AS (
+            UPDATE messages m
+            SET place = 2, fence = greatest(_fence, m.fence + 1),
+                leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
+            WHERE m.ctid = ANY (ARRAY(
+                SELECT each.row FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
+                    SELECT x.ctid AS row, x.priority, x.seq FROM messages x
+                    WHERE x.ns = _ns AND x.queue = q.name AND x.place = 0
+                    ORDER BY x.priority DESC, x.seq LIMIT _left
+                    FOR UPDATE SKIP LOCKED
+                ) each
+                ORDER BY each.priority DESC, each.seq LIMIT _left
+            )) AND (m.expires_at IS NULL OR m.expires_at > _now)
+            RETURNING m.*
+        )
+        SELECT id, fence, name, queue, attempt, deaths, body FROM leased ORDER BY priority DESC, seq;
         GET DIAGNOSTICS _got = ROW_COUNT;
         _left := _left - _got;
-        EXIT WHEN _left = 0;
+        -- What is still ready has expired, or is someone else's. Mostly there is nothing, and nothing costs less to see here.
+        EXIT WHEN _left = 0 OR NOT EXISTS (SELECT FROM messages m
+                                           WHERE m.ns = _ns AND m.queue = ANY (_queues) AND m.place = 0);
         SELECT array_agg(e.id), array_agg(e.unique_key) INTO _expired, _keys FROM expire(_ns, _queues, _look, _now) e;
         EXIT WHEN _expired IS NULL;
         PERFORM release_keys(_ns, _keys, _expired);

@@ -1,0 +1,27 @@
+-- Broker.push of one task without a unique key, which most are: what push does, without the cost of a batch.
+-- True: it was created. False: a task has that id, waiting, running or ended.
+CREATE OR REPLACE FUNCTION push_one(
+    _ns text, _id text, _name text, _queue text, _priority integer, _delay float8, _not_before float8,
+    _expires_in float8, _expires_at float8, _visibility float8, _meta text, _body text
+) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    _now float8 := now_seconds();
+    _due_at float8 := coalesce(_now + _delay, _not_before, _now);
+BEGIN
+    INSERT INTO messages (ns, id, seq, due_at, enqueued_at, updated_at, expires_at, visibility_timeout, priority,
+                          place, queue, name, meta, body)
+    VALUES (_ns, _id, nextval('task_seq'), _due_at, _now, _now, coalesce(_now + _expires_in, _expires_at), _visibility,
+            _priority, CASE WHEN _due_at <= _now THEN 0 ELSE 1 END, _queue, _name, coalesce(_meta, '{}'), _body)
+    ON CONFLICT (ns, id) DO NOTHING;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    -- After the insert, in a later snapshot: a task may have ended between the two.
+    IF EXISTS (SELECT FROM records r WHERE r.ns = _ns AND r.id = _id) THEN
+        DELETE FROM messages m WHERE m.ns = _ns AND m.id = _id;
+        RETURN false;
+    END IF;
+    INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue)
+    VALUES (_ns, _now, _now, 0, 'enqueued', _id, _name, _queue);
+    RETURN true;
+END $$
