@@ -1,5 +1,6 @@
 """Write endings, and take back what dead workers held."""
 
+import sqlite3
 from collections.abc import Sequence
 
 import msgspec
@@ -8,7 +9,7 @@ from stem.backends.sqlite.draft import Draft
 from stem.backends.sqlite.pushing import Pushing
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
-from stem.backends.sqlite.task import Task, held
+from stem.backends.sqlite.task import FENCE, SEQ, UNIQUE_KEY, LeasedRow, Task, by_seq, leased
 from stem.core import envelope as envelopes
 from stem.core.delivery import Ending, Lease, Reclaimed
 from stem.core.event import event_data, event_kinds
@@ -21,23 +22,26 @@ def settle(space: Space, endings: Sequence[Ending], worker: str) -> list[Lease]:
         return []
     refused: list[Lease] = []
     # Encoded before the lock: others can write meanwhile, and what cannot be encoded changes nothing.
-    bodies = [[envelopes.encode(push.envelope) for push in ending.follow_ups] for ending in endings]
+    follow_ups = [push for ending in endings for push in ending.follow_ups]
+    bodies = iter([envelopes.encode(push.envelope) for push in follow_ups])
     with space.file.writing() as connection:
         draft = Draft(space, space.now())
-        tasks = held(connection, space.ns, [ending.lease for ending in endings])
-        follow_ups = [push for ending in endings for push in ending.follow_ups]
+        rows = leased(connection, space.ns, [ending.lease for ending in endings])
+        tasks = _tasks(connection, rows, endings)
         pushing = Pushing(space, draft, connection.cursor(), follow_ups) if follow_ups else None
-        for ending, follow_up_bodies in zip(endings, bodies, strict=True):
-            task = tasks.get(ending.lease.id)
-            if task is None or task.fence != ending.lease.fence:
-                refused.append(ending.lease)
+        for ending in endings:
+            lease, pushes = ending.lease, [(push, next(bodies)) for push in ending.follow_ups] if follow_ups else ()
+            row = rows.get(lease.id)
+            if row is None or row[FENCE] != lease.fence:
+                refused.append(lease)
                 continue
-            del tasks[task.id]  # a lease is good for one ending
-            if pushing is not None and not isinstance(ending.settlement, Retry | Requeue):
-                pushing.released(task)
-            _settle(draft, task, ending, worker)
+            del rows[lease.id]  # a lease is good for one ending
+            if row[SEQ] in tasks:
+                _settle(draft, tasks[row[SEQ]], ending, worker, pushing)
+            elif isinstance(ending.settlement, Done):
+                draft.succeed_plainly(row, ending.settlement.payload, worker, ending.run_seconds)
             if pushing is not None:
-                for push, body in zip(ending.follow_ups, follow_up_bodies, strict=True):
+                for push, body in pushes:
                     pushing.push(push, body)
         draft.write(connection)
     space.ring(draft.topics)
@@ -75,21 +79,34 @@ def _any_overdue(space: Space, now: float) -> bool:
     return bool(rows)
 
 
-def _settle(draft: Draft, task: Task, ending: Ending, worker: str) -> None:
+def _tasks(connection: sqlite3.Connection, rows: dict[str, LeasedRow], endings: Sequence[Ending]) -> dict[int, Task]:
+    """Those that need more than what plain successes need, whole."""
+    wanted = {}
+    for ending in endings:
+        row = rows.get(ending.lease.id)
+        if row is not None and (row[UNIQUE_KEY] is not None or ending.meta or type(ending.settlement) is not Done):
+            wanted[row[SEQ]] = row[FENCE]
+    tasks = by_seq(connection, list(wanted)) if wanted else []
+    for task in tasks:
+        task.fence = wanted[task.seq]
+    return {task.seq: task for task in tasks}
+
+
+def _settle(draft: Draft, task: Task, ending: Ending, worker: str, pushing: Pushing | None) -> None:
     now, settlement = draft.now, ending.settlement
+    if pushing is not None and not isinstance(settlement, Retry | Requeue):
+        pushing.released(task)
     if ending.run_seconds is not None and task.state != "running":
         draft.start(task, worker, ending.run_seconds)
     task.worker = worker
     if ending.meta:
         task.merge_meta(ending.meta)
     task.updated_at = now
-    if isinstance(settlement, Done):  # the most frequent ending, without detours
-        draft.tell("succeeded", task, now)
-        draft.succeed(task, bytes(settlement.payload))
-        return
     if not isinstance(settlement, Dead):
-        draft.tell(event_kinds(settlement)[0].value, task, now, event_data(settlement))
+        draft.tell(event_kinds(settlement)[0].value, task, now, event_data(settlement) or None)
     match settlement:
+        case Done(payload):
+            draft.succeed(task, payload)
         case Retry(seconds, error):
             task.attempt += 1
             task.error = msgspec.json.encode(error)

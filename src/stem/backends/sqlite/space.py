@@ -41,7 +41,7 @@ class Space:
 
     def now(self) -> float:
         """Whole microseconds, as the records tell them, so that a moment read from one selects it again."""
-        return round(self.clock(), 6)
+        return moment(self.clock())
 
     def take_numbers(self, connection: sqlite3.Connection | sqlite3.Cursor, what: str, count: int = 1) -> int:
         """The first of `count` fresh numbers of a series."""
@@ -112,3 +112,8 @@ class Space:
 
     def _topic(self, topic: str) -> str:
         return f"{self.ns}:{topic}"
+
+
+def moment(at: float) -> float:
+    """In whole microseconds; `round` would take four times as long."""
+    return int(at * 1e6 + 0.5) / 1e6

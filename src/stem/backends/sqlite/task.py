@@ -12,6 +12,10 @@ from stem.core.delivery import Lease
 
 TOP_PRIORITY = 9
 
+# The columns of task_leased: seq, id, name, queue, state, attempt, fence, enqueued at, started at, unique key.
+LeasedRow = tuple[int, str, str, str, str, int, int, float, float | None, str | None]
+SEQ, FENCE, UNIQUE_KEY = 0, 6, 9
+
 
 @dataclass(slots=True, eq=False)
 class Task:
@@ -51,6 +55,12 @@ def held(connection: sqlite3.Connection, ns: int, leases: Iterable[Lease]) -> di
     """The leased tasks of these leases' ids; whose lease it is, the fence says."""
     wanted = msgspec.json.encode([lease.id for lease in leases]).decode()
     return {row[1]: Task(*row) for row in connection.execute(SQL["task_held"], (ns, wanted))}
+
+
+def leased(connection: sqlite3.Connection, ns: int, leases: Iterable[Lease]) -> dict[str, LeasedRow]:
+    """The same, with no more of each than a plain success takes."""
+    wanted = msgspec.json.encode([lease.id for lease in leases]).decode()
+    return {row[1]: row for row in connection.execute(SQL["task_leased"], (ns, wanted))}
 
 
 def by_seq(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[Task]:

@@ -1,5 +1,5 @@
 -- Done: succeeded, payload set, error cleared, the envelope gone; retention counts from here.
 UPDATE stem_tasks SET
     state = 'succeeded', fence = ?1, started_at = ?2, finished_at = ?3, updated_at = ?3, ended_at = ?3, worker = ?4,
-    unique_key = NULL, error = NULL, meta = ?5, payload = ?6, body = NULL
-WHERE seq = ?7
+    error = NULL, payload = ?5, body = NULL
+WHERE seq = ?6
