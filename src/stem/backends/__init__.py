@@ -57,6 +57,16 @@ def preload(url: str) -> None:
             import_module(module)
 
 
+def preload_briefly(url: str) -> None:
+    """Import as little of the backend's driver as it needs. For processes that end soon, and run no code but ours: that
+    redis is there in part only, and without telemetry, is nothing to surprise anybody with."""
+    if url.startswith(("redis:", "rediss:")):
+        from stem.runtime.importing import import_part
+
+        with suppress(ImportError):
+            import_part("redis.connection", later=("importlib.metadata",), without=("opentelemetry",))
+
+
 def connect_revokes(settings: Settings) -> RevokeStore:
     """Open the store of the revokes: the one named for them, else that of the results, else the broker's. It may also be a
     file: file:///path, or a bare path. Raises ConfigError, StoreUnavailable, StoreRefused."""

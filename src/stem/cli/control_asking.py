@@ -1,5 +1,6 @@
 """The flags of every command that asks workers, and the line to those workers."""
 
+import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -86,16 +87,21 @@ class Asking:
 
 
 def _opened(settings: "Settings") -> "tuple[Settings, Store, Caller]":
-    from stem.backends import connect, placed
-    from stem.control.caller import Caller
-    from stem.control.ways import way
-    from stem.core.config import check_settings
-    from stem.runtime.keys import Keyring
+    gc.disable()  # there is no garbage in what is imported, only much to look through
+    try:
+        from stem.backends import connect, placed, preload_briefly
+        from stem.control.caller import Caller
+        from stem.control.ways import way
+        from stem.core.config import check_settings
+        from stem.runtime.keys import Keyring
 
-    settings = placed(check_settings(check_shared(settings)))
-    keyring = Keyring.parse(settings.signing_keys)
-    store = connect(settings.broker_url, settings)  # results are no business of these commands
-    return settings, store, Caller(store, keyring, settings.control_namespace, way(settings, store))
+        settings = placed(check_settings(check_shared(settings)))
+        keyring = Keyring.parse(settings.signing_keys)
+        preload_briefly(settings.broker_url)
+        store = connect(settings.broker_url, settings)  # results are no business of these commands
+        return settings, store, Caller(store, keyring, settings.control_namespace, way(settings, store))
+    finally:
+        gc.enable()
 
 
 def asking(function: Callable[..., None]) -> Callable[..., None]:

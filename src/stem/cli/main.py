@@ -1,5 +1,6 @@
 """The `stem` command: its nouns, its exit codes, and nothing of what they do."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,9 @@ CLOSED_PIPE = 141  # as the shell reports a program that SIGPIPE ended
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 fine, 1 not found, 64 usage or configuration, 70 failure."""
-    sys.exit(run(sys.argv[1:] if argv is None else argv))
+    exit_code = run(sys.argv[1:] if argv is None else argv)
+    gc.freeze()  # else the interpreter would look through all that was imported for garbage, on its way out
+    sys.exit(exit_code)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from redis import exceptions
+from redis import connection, exceptions
 from redis.connection import Connection, SSLConnection
 
 from stem.backends.redis.address import arguments
@@ -14,6 +14,11 @@ from stem.core.errors import StoreUnavailable
 
 EARS_KEPT = 8
 DOUBT_SECONDS = 0.25  # a server that is there answers sooner
+# To name the library to the server takes two round trips a connection, and is left out as the library's version has it.
+# Not over TLS: there it is the exchange by which a server that will not have our certificate says so.
+NAMELESS: dict[str, None] = (
+    {"driver_info": None} if hasattr(connection, "DriverInfo") else {"lib_name": None, "lib_version": None}
+)
 
 
 class Link:
@@ -23,6 +28,7 @@ class Link:
         self.ears = Pool(EARS_KEPT)  # see `ears`
         self._wires = Pool()
         self._class: Any = SSLConnection if url.startswith("rediss:") else Connection
+        self._name = {} if self._class is SSLConnection else NAMELESS
         self._seed = arguments(url, settings)
         self._arguments = self._seed
 
@@ -53,7 +59,9 @@ class Link:
         if self.is_closed:
             raise StoreUnavailable(f"The store at {self.place} has been closed; connect to it again.")
         seconds = self._seconds(within)
-        wire: Wire = self._class(**self._arguments, socket_timeout=seconds, socket_connect_timeout=seconds, protocol=2)
+        wire: Wire = self._class(
+            **self._arguments, **self._name, socket_timeout=seconds, socket_connect_timeout=seconds, protocol=2
+        )
         wire.connect()
         return wire
 

@@ -7,7 +7,7 @@ a small script does. So they are put in place here, once.
 import re
 from functools import cache
 from hashlib import sha1
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 _CONSTANTS = re.compile(rb"^local ([A-Z_]+(?:, [A-Z_]+)*) = (\d+(?:, \d+)*)(?= --|$)", re.MULTILINE)
@@ -21,7 +21,7 @@ class Script(NamedTuple):
 
 @cache
 def script(name: str) -> Script:
-    folder = files(__package__) / "lua"
+    folder = Path(__file__).parent / "lua"
     own = (folder / f"{name}.lua").read_bytes()
     needs = own.splitlines()[0].removeprefix(b"-- needs: ").decode().split()
     source = b"\n".join([*((folder / "shared" / f"{piece}.lua").read_bytes() for piece in needs), own])

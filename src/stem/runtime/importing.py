@@ -1,0 +1,68 @@
+"""Import one module of a large package without the rest: for commands that are over before the rest would be loaded."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
+from threading import RLock
+from types import ModuleType
+from typing import Any
+
+
+def import_part(name: str, *, later: Sequence[str] = (), without: Sequence[str] = ()) -> None:
+    """Import `package.module`. The package's own code, and that of packages named `later`, runs when something of them is
+    asked for, and not before; modules that it is to do `without` are not there while it is imported. Where a version of
+    the package will not have that, it is imported as ever. Raises ImportError."""
+    package = name.partition(".")[0]
+    if package not in sys.modules and _stand_in(package):
+        for other in later:
+            if other not in sys.modules:
+                _stand_in(other)
+        try:
+            with _hidden(without):
+                import_module(name)
+        except (ImportError, AttributeError):
+            for each in [each for each in sys.modules if each == package or each.startswith(f"{package}.")]:
+                del sys.modules[each]
+    import_module(name)
+
+
+class _Deferred(ModuleType):
+    """A package that is found, and has not run."""
+
+    def __getattr__(self, name: str) -> Any:
+        with _running:
+            loader = self.__dict__.pop("_loader", None)
+            if loader is not None:
+                loader.exec_module(self)
+                self.__class__ = ModuleType  # type: ignore[assignment]
+        try:
+            return self.__dict__[name]
+        except KeyError:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+
+
+_running = RLock()  # whoever asks meanwhile waits until the package has run
+
+
+def _stand_in(package: str) -> bool:
+    spec = find_spec(package)
+    if spec is None or spec.loader is None or spec.submodule_search_locations is None:
+        return False
+    module = module_from_spec(spec)
+    module.__dict__["_loader"] = spec.loader
+    module.__class__ = _Deferred
+    sys.modules[package] = module
+    return True
+
+
+@contextmanager
+def _hidden(names: Sequence[str]) -> Iterator[None]:
+    hidden = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None: "there is no such module"
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
