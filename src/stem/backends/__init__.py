@@ -58,13 +58,18 @@ def preload(url: str) -> None:
 
 
 def preload_briefly(url: str) -> None:
-    """Import as little of the backend's driver as it needs. For processes that end soon, and run no code but ours: that
-    redis is there in part only, and without telemetry, is nothing to surprise anybody with."""
-    if url.startswith(("redis:", "rediss:")):
-        from stem.runtime.importing import import_part
+    """Import as little of the backend's driver as it needs. For processes that end soon, and run no code but ours, so that
+    nobody misses what is not there: most of redis, its telemetry, TLS for asyncio (libpq has its own)."""
+    from stem.runtime.importing import import_part
 
-        with suppress(ImportError):
-            import_part("redis.connection", later=("importlib.metadata",), without=("opentelemetry",))
+    with suppress(ImportError):
+        match url.partition(":")[0]:
+            case "redis" | "rediss":
+                import_part("redis.connection", later=("importlib.metadata",), without=("opentelemetry",))
+            case "postgresql" | "postgres":
+                import_part("psycopg", later=("calendar", "csv", "ctypes", "shutil", "tempfile"), without=("ssl",))
+            case _:
+                pass
 
 
 def connect_revokes(settings: Settings) -> RevokeStore:

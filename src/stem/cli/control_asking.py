@@ -3,11 +3,12 @@
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
+from msgspec.structs import replace
 
 from stem.cli import times
 from stem.cli.session import Session, check_shared, in_session
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 _NAMESPACE = "Under which workers listen.  [env: STEM_CONTROL_NAMESPACE, STEM_WORKER_NAMESPACE, STEM_NAMESPACE]"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """An open store, and the workers that are to be asked through it: those named, or all."""
 
     settings: "Settings"
@@ -49,8 +49,7 @@ class Line:
             marks.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(msgspec.Struct, frozen=True):
     """What was typed. `workers` empty: all that are known."""
 
     session: Session
@@ -71,19 +70,17 @@ class Asking:
     def _open(self) -> "tuple[Settings, Store, Caller]":
         """Workers may listen under a name of their own, or under that of their tasks' namespace. The flag means the one
         or the other, whichever has workers."""
-        import msgspec
-
         settings = replace(self.session, namespace=None).settings()
         name = self.session.namespace
         if name is None:
             return _opened(settings)
-        settings = msgspec.structs.replace(settings, control=msgspec.structs.replace(settings.control, namespace=name))
+        settings = replace(settings, control=replace(settings.control, namespace=name))
         if settings.namespace != name:
             opened = _opened(settings)
             if opened[2].known():
                 return opened
             opened[1].upkeep.close()
-        return _opened(msgspec.structs.replace(settings, namespace=name))
+        return _opened(replace(settings, namespace=name))
 
 
 def _opened(settings: "Settings") -> "tuple[Settings, Store, Caller]":

@@ -4,12 +4,12 @@ import os
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import click
+import msgspec
 
 from stem.core.errors import ConfigError
 
@@ -27,8 +27,7 @@ _VARIABLES = {
 _NAMESPACE = "Which of the store's spaces.  [env: STEM_NAMESPACE]"
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """The flags that every command takes; None where one was not given."""
 
     broker_url: str | None
@@ -37,8 +36,6 @@ class Session:
     as_json: bool
 
     def settings(self) -> "Settings":
-        import msgspec
-
         from stem.core.config import check_namespace
         from stem.runtime.configfile import configured
 
@@ -71,8 +68,6 @@ class Session:
     @contextmanager
     def app(self) -> "Iterator[Stem]":
         """An app on the same stores that knows no tasks and, for it only reads, no keys."""
-        import msgspec
-
         from stem import Stem
 
         with Stem(settings=msgspec.structs.replace(check_shared(self.settings()), signing_keys="")) as app:

@@ -3,11 +3,12 @@
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from stem.cli import show
 from stem.cli.control_telling import WorkerUnknown

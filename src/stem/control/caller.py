@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -23,8 +22,7 @@ TIMEOUT_SECONDS = 5.0
 NO_KEYS = Keyring({})
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(msgspec.Struct, frozen=True):
     """Replies by worker id, in order of the ids; each expected worker has one, if only `timeout`."""
 
     request_id: str

@@ -11,14 +11,13 @@ from typing import Any
 
 
 def import_part(name: str, *, later: Sequence[str] = (), without: Sequence[str] = ()) -> None:
-    """Import `package.module`. The package's own code, and that of packages named `later`, runs when something of them is
-    asked for, and not before; modules that it is to do `without` are not there while it is imported. Where a version of
-    the package will not have that, it is imported as ever. Raises ImportError."""
-    package = name.partition(".")[0]
-    if package not in sys.modules and _stand_in(package):
-        for other in later:
-            if other not in sys.modules:
-                _stand_in(other)
+    """Import `package.module`, or a package. Of `package.module` the package's own code, and that of modules named
+    `later`, runs when something of them is asked for, and not before; modules that it is to do `without` are not there
+    while it is imported. Where a version of the package will not have that, it is imported as ever. Raises ImportError."""
+    package, _, part = name.partition(".")
+    if package not in sys.modules:
+        for other in (*([package] if part else []), *later):
+            _stand_in(other)
         try:
             with _hidden(without):
                 import_module(name)
@@ -29,7 +28,7 @@ def import_part(name: str, *, later: Sequence[str] = (), without: Sequence[str] 
 
 
 class _Deferred(ModuleType):
-    """A package that is found, and has not run."""
+    """A module that is found, and has not run."""
 
     def __getattr__(self, name: str) -> Any:
         with _running:
@@ -43,18 +42,16 @@ class _Deferred(ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
 
 
-_running = RLock()  # whoever asks meanwhile waits until the package has run
+_running = RLock()  # whoever asks meanwhile waits until the module has run
 
 
-def _stand_in(package: str) -> bool:
-    spec = find_spec(package)
-    if spec is None or spec.loader is None or spec.submodule_search_locations is None:
-        return False
+def _stand_in(name: str) -> None:
+    if name in sys.modules or (spec := find_spec(name)) is None or spec.loader is None:
+        return
     module = module_from_spec(spec)
     module.__dict__["_loader"] = spec.loader
     module.__class__ = _Deferred
-    sys.modules[package] = module
-    return True
+    sys.modules[name] = module
 
 
 @contextmanager

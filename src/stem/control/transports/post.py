@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from stem.contracts.mail import Mail, Subscription
 from stem.core.control import ALL, Command, MessageUnreadable, Reply, decode_reply, encode_command, encode_reply
@@ -12,8 +13,7 @@ log = logging.getLogger("stem.control")
 REPLY_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(msgspec.Struct, frozen=True):
     """`reply_seconds` is how long a reply waits to be fetched: an asker fetches at once or is gone."""
 
     mail: Mail
