@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from stem.client.locate import path_of
 from stem.core.config import DEFAULT_URL
 from stem.core.envelope import check_queue
 from stem.core.errors import ConfigError
 from stem.runtime import process
-from stem.worker.locate import path_of
 from stem.worker.manifest import Manifest, manifest
 from stem.worker.nursery import Nursery
 from stem.worker.settings import Mode, WorkerSettings, check
