@@ -24,9 +24,7 @@ DEAD_LETTERS = (
     "fingerprint string, args string, meta string, dead_at timestamp"
 )
 
-HEARTBEATS = (
-    "worker string, namespace string, host string, pid bigint, concurrency int, in_flight int, at timestamp, data string"
-)
+HEARTBEATS = "worker string, namespace string, host string, pid bigint, concurrency int, in_flight int, at timestamp, data string"
 
 SCHEDULES = (
     "id string, name string, spec string, args string, queue string, time_zone string, jitter_seconds double, "
@@ -44,6 +42,11 @@ SHAPES = {
 }
 
 
+def types(shape: str) -> dict[str, str]:
+    """Its columns, in order, each with its type."""
+    return dict(column.split() for column in shape.split(", "))
+
+
 def names(shape: str) -> list[str]:
     """Its columns, in order."""
-    return [column.split()[0] for column in shape.split(", ")]
+    return list(types(shape))

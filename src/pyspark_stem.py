@@ -1,0 +1,31 @@
+"""What PySpark looks for when it hears `format("stem")`: importable by this name, it needs no registration."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+
+class DefaultSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "stem"
+
+    def schema(self) -> str:
+        from stem.pipeline.asked import table_of
+        from stem.pipeline.shapes import SHAPES
+
+        return SHAPES[table_of(self.options)]
+
+    def reader(self, schema: "StructType") -> "DataSourceReader":
+        from stem.pipeline.source import StemReader
+
+        return StemReader(self.options, schema)
+
+    def streamReader(self, schema: "StructType") -> "DataSourceStreamReader":
+        from stem.pipeline.stream import StemStreamReader
+
+        return StemStreamReader(self.options, schema)

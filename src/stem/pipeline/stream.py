@@ -1,0 +1,106 @@
+"""`spark.readStream.format("stem")`: the log as it grows, so many events a micro-batch, each exactly once."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from stem.contracts.store import Store
+from stem.core.errors import UsageError
+from stem.pipeline.asked import EARLIEST, LATEST, asked
+from stem.pipeline.source import checked, of_table, read
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+_SMALL = 10_000  # events that are not worth a second Python process
+
+
+class StemStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives as long as its query, beside the driver; copies of it read, on executors. An offset is the store's own, of the
+    last event that was read; empty before the first."""
+
+    def __init__(self, options: Mapping[str, str], schema: "StructType") -> None:
+        self.asked = asked(options, is_stream=True)
+        self.schema = checked(schema, self.asked.table)
+        self._opened: Store | None = None
+        self._is_bounded = False
+        self._target: str | None = None  # how far a bounded query goes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_opened": None}  # connections stay here
+
+    def initialOffset(self) -> dict[str, str]:
+        match self.asked.starting:
+            case "earliest":
+                return _offset(None)
+            case "latest":
+                return _offset(self._store.events.head())
+            case given:
+                self._check(given)
+                return _offset(given)
+
+    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
+        after = start["offset"] or None
+        if isinstance(limit, ReadMaxRows):
+            upto = self._store.history.advance(after, limit=limit.max_rows)
+        else:
+            upto = self._store.events.head() or after
+        if self._is_bounded and upto != after and self._is_past_target(upto):
+            upto = self._target or after
+        return _offset(upto)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self.asked.max_events)
+
+    def reportLatestOffset(self) -> dict[str, str]:
+        return _offset(self._store.events.head())
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._is_bounded, self._target = True, self._store.events.head()
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
+        after, upto = start["offset"] or None, end["offset"]
+        if not upto or upto == after:
+            return []
+        history = self._store.history
+        count = 1 if history.advance(after, limit=_SMALL) == upto else self.asked.partitions
+        where = of_table(self.asked.table, self.asked.where(self._store.upkeep.now()))
+        return [InputPartition(piece) for piece in history.slices("events", where, count=count, after=after, upto=upto)]
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        return read(self.asked, self.schema, partition)
+
+    def commit(self, end: dict[str, str]) -> None:
+        """Nothing to do: the store keeps events for as long as its retention says, whoever has read them."""
+
+    def stop(self) -> None:
+        if self._opened is not None:
+            self._opened.upkeep.close()
+            self._opened = None
+
+    @property
+    def _store(self) -> Store:
+        if self._opened is None:
+            self._opened = self.asked.open()
+        return self._opened
+
+    def _is_past_target(self, upto: str | None) -> bool:
+        """Offsets cannot be compared, but there is a stretch from the target on only if it lies before."""
+        return self._target is None or bool(
+            self._store.history.slices("events", count=1, after=self._target, upto=upto)
+        )
+
+    def _check(self, offset: str) -> None:
+        try:
+            self._store.history.advance(offset, limit=1)
+        except (UsageError, ValueError):
+            raise UsageError(
+                f"startingOffset {offset!r} is not an offset of this store; use {EARLIEST}, {LATEST}, or one that it gave."
+            ) from None
+
+
+def _offset(offset: str | None) -> dict[str, str]:
+    return {"offset": offset or ""}
