@@ -22,6 +22,7 @@ import msgspec
 
 from stem.contracts.broker import Broker
 from stem.contracts.results import Results
+from stem.contracts.staging import Calls, Part, Promotion, Staging, incomplete
 from stem.contracts.store import Capabilities, Diagnosis, Store, Upkeep
 from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report
 from stem.core.envelope import Push, Receipt
@@ -61,6 +62,7 @@ def join(broker: Store, results: Store) -> Store:
         limiter=broker.limiter,
         heartbeats=broker.heartbeats,
         mail=broker.mail,
+        staging=SplitStaging(),
         upkeep=SplitUpkeep(broker.upkeep, results.upkeep, records),
     )
 
@@ -144,6 +146,23 @@ class SplitBroker(Broker):
         records = self._store.results.get([ending.lease.id for ending in held])
         now = self._store.upkeep.now()
         return [_final(records[ending.lease.id], ending, worker, now) for ending in held if ending.lease.id in records]
+
+
+class SplitStaging(Staging):
+    """None: a million records would have to be copied to the other store in the moment in which they become tasks."""
+
+    def promoted(self, job: str) -> Promotion | None:  # noqa: ARG002
+        return None
+
+    def _stage(self, job: str, part: str, calls: Calls) -> None:  # noqa: ARG002
+        raise StoreRefused(
+            "Calls cannot be staged where results live apart from the broker; unset STEM_RESULT_BACKEND_URL for this app."
+        )
+
+    def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
+        raise StoreRefused(incomplete(job, parts[0] if parts else Part("none", 0), 0))
+
+    def _discard(self, job: str) -> None: ...
 
 
 class SplitResults(Results):

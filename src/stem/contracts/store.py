@@ -15,6 +15,7 @@ from stem.contracts.locks import Locks
 from stem.contracts.mail import Mail
 from stem.contracts.results import Results
 from stem.contracts.revokes import Revokes
+from stem.contracts.staging import Staging
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +47,8 @@ class Upkeep(ABC):
     @abstractmethod
     def prune(self) -> int:
         """Drop what retention has outlived: ended records and their unique keys, events, locks, limits, heartbeats, mail,
-        revokes. Bounded work a call; returns how many entries went. 0 says that nothing is left to drop."""
+        revokes, and what dead jobs left staged. Bounded work a call; returns how many entries went. 0 says that nothing
+        is left to drop."""
 
     @abstractmethod
     def close(self) -> None:
@@ -68,4 +70,5 @@ class Store:
     limiter: Limiter
     heartbeats: Heartbeats
     mail: Mail
+    staging: Staging
     upkeep: Upkeep

@@ -14,6 +14,7 @@ from stem.backends.memory.mail import MemoryMail
 from stem.backends.memory.results import MemoryResults
 from stem.backends.memory.revokes import MemoryRevokes
 from stem.backends.memory.space import Door, Space
+from stem.backends.memory.staging import MemoryStaging
 from stem.backends.memory.upkeep import MemoryUpkeep
 from stem.contracts.store import Capabilities, Store
 from stem.core.config import Settings
@@ -31,11 +32,12 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
     if space is None:
         space = _spaces[key] = Space(settings.retention, clock)
     door = Door()
+    broker = MemoryBroker(space, door)
     return Store(
         url=url,
         namespace=settings.namespace,
         capabilities=CAPABILITIES,
-        broker=MemoryBroker(space, door),
+        broker=broker,
         deadletters=MemoryDeadLetters(space),
         results=MemoryResults(space, door),
         events=MemoryEvents(space, door),
@@ -45,5 +47,6 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         limiter=MemoryLimiter(space),
         heartbeats=MemoryHeartbeats(space),
         mail=MemoryMail(space, door),
+        staging=MemoryStaging(space, broker),
         upkeep=MemoryUpkeep(space, door),
     )

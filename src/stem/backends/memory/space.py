@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from stem.core.config import Retention
+from stem.core.envelope import Push
 from stem.core.event import Event
 from stem.core.heartbeat import Heartbeat
 from stem.core.lifecycle import EventKind, State, waiting_state
@@ -121,6 +122,8 @@ class Space:
         self.places: dict[str, dict[str, float]] = {}  # key: holder: until
         self.boxes: dict[str, deque[Posted]] = {}
         self.channels: dict[str, deque[Posted]] = {}
+        self.staged: dict[str, tuple[dict[str, list[Push]], float]] = {}  # job: (part: pushes, last staged at)
+        self.promoted: dict[str, tuple[int, int, float]] = {}  # job: (created, known, at)
         self._numbers: dict[str, int] = {}
 
     def number(self, what: str) -> int:

@@ -4,6 +4,7 @@ from collections import deque
 
 from stem.backends.memory.revokes import MemoryRevokes
 from stem.backends.memory.space import Door, Posted, Space
+from stem.backends.memory.staging import prune as prune_staged
 from stem.contracts.store import Diagnosis, Upkeep
 from stem.core.lifecycle import TERMINAL
 
@@ -34,6 +35,7 @@ class MemoryUpkeep(Upkeep):
                 + self._prune_mail(self._space.boxes)
                 + self._prune_mail(self._space.channels)
                 + MemoryRevokes(self._space).prune()
+                + prune_staged(self._space)
             )
 
     def close(self) -> None:

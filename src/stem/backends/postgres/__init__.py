@@ -17,6 +17,7 @@ from stem.backends.postgres.mail import PostgresMail
 from stem.backends.postgres.results import PostgresResults
 from stem.backends.postgres.revokes import PostgresRevokes
 from stem.backends.postgres.space import Space
+from stem.backends.postgres.staging import PostgresStaging
 from stem.backends.postgres.upkeep import PostgresUpkeep
 from stem.contracts.store import Capabilities, Store
 from stem.core.config import Settings
@@ -47,5 +48,6 @@ def connect(url: str, settings: Settings) -> Store:
         limiter=PostgresLimiter(space),
         heartbeats=PostgresHeartbeats(space),
         mail=PostgresMail(space),
+        staging=PostgresStaging(space),
         upkeep=PostgresUpkeep(space, housekeeper),
     )

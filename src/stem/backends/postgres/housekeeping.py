@@ -10,6 +10,7 @@ from psycopg import sql
 
 from stem.backends.postgres.link import Link, Row, Timed
 from stem.backends.postgres.statements import call
+from stem.contracts.staging import LEFTOVER_SECONDS
 from stem.core.config import Retention
 from stem.core.errors import StemError
 
@@ -96,6 +97,7 @@ class Housekeeper:
         kept = self._retention
         return (
             int(self._call("prune_ended", _PRUNE_STEP)[0][0])
+            + int(self._call("stage_prune", LEFTOVER_SECONDS, kept.results_seconds)[0][0])
             + int(self._call("prune_records", kept.results_seconds, _PRUNE_STEP)[0][0])
             + int(self._call("prune_events", kept.events_seconds, *cutoff, _PRUNE_STEP)[0][0])
         )

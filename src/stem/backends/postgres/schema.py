@@ -10,16 +10,20 @@ from stem.backends.postgres.link import Link, Timed
 from stem.backends.postgres.statements import text
 from stem.core.errors import StoreRefused
 
-VERSION = 5
+VERSION = 6
 OLDEST_SERVER = 130000
 
 _TABLES = (
     "version", "now", "messages", "records", "dead", "events", "uniques", "locks", "heartbeats", "revokes", "mail", "upkeep",
-    "buckets", "places",
+    "buckets", "places", "stage_jobs",
 )  # fmt: skip
-_SINCE = {"buckets": 3, "places": 3}  # the version that brought a table, for those that version 1 did not have
+_SINCE = {
+    "buckets": 3,
+    "places": 3,
+    "stage_jobs": 6,
+}  # the version that brought a table, for those that version 1 did not have
 _RETIRED = ("lease",)  # functions that earlier versions had
-_INLINED = frozenset({"cells"})  # touches no table, and is inlined only while it has no settings
+_INLINED = frozenset({"cells", "stage_table"})  # touches no table, and is inlined only while it has no settings
 # The verbs look rows up by index whatever the statistics say: a plan made for an empty table must not scan a full one.
 _SETTINGS = (
     "search_path FROM CURRENT",

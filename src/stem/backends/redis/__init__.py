@@ -1,5 +1,9 @@
 """The store on a Redis server, shared by a fleet. `docs/redis-keys.md` lists what it keeps there."""
 
+from functools import partial
+
+import msgspec
+
 from stem.backends.redis.broker import RedisBroker
 from stem.backends.redis.deadletters import RedisDeadLetters
 from stem.backends.redis.events import RedisEvents
@@ -13,6 +17,7 @@ from stem.backends.redis.results import RedisResults
 from stem.backends.redis.revokes import RedisRevokes
 from stem.backends.redis.server import check_schema, check_version
 from stem.backends.redis.space import Space
+from stem.backends.redis.staging import PROMOTION_SECONDS, RedisStaging
 from stem.backends.redis.upkeep import RedisUpkeep
 from stem.contracts.store import Capabilities, Store
 from stem.core.config import Settings, masked
@@ -26,6 +31,7 @@ def connect(url: str, settings: Settings) -> Store:
     check_version(link)
     space = Space(link, settings)
     check_schema(space)
+    patient = msgspec.structs.replace(settings, timeout_seconds=PROMOTION_SECONDS)
     return Store(
         url=masked(url),
         namespace=settings.namespace,
@@ -40,5 +46,6 @@ def connect(url: str, settings: Settings) -> Store:
         limiter=RedisLimiter(space),
         heartbeats=RedisHeartbeats(space),
         mail=RedisMail(space),
+        staging=RedisStaging(space, partial(Link, url, patient)),
         upkeep=RedisUpkeep(space),
     )

@@ -32,14 +32,15 @@ class Space:
     def key(self, name: str) -> str:
         return self.prefix + name
 
-    def run(self, name: str, given: Any, *more: bytes, within: float | None = None) -> Any:
-        """The script's reply as the server sent it."""
+    def run(self, name: str, given: Any, *more: bytes, within: float | None = None, through: Link | None = None) -> Any:
+        """The script's reply as the server sent it. `through`: another link to it than the store's own."""
+        link = through or self.link
         source, digest = script(name)
         arguments = (1, self.prefix, pack(given), self._retention, *more)
         try:
-            return self.link.call(b"EVALSHA", digest, *arguments, within=within)
+            return link.call(b"EVALSHA", digest, *arguments, within=within)
         except NoScriptError:
-            return self.link.call(b"EVAL", source, *arguments, within=within)
+            return link.call(b"EVAL", source, *arguments, within=within)
 
     def wait(
         self,

@@ -16,6 +16,7 @@ from stem.backends.sqlite.results import SqliteResults
 from stem.backends.sqlite.revokes import SqliteRevokes
 from stem.backends.sqlite.schema import prepare
 from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.staging import SqliteStaging
 from stem.backends.sqlite.upkeep import SqliteUpkeep
 from stem.contracts.store import Capabilities, Store
 from stem.core.config import Settings
@@ -52,5 +53,6 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         limiter=SqliteLimiter(space),
         heartbeats=SqliteHeartbeats(space),
         mail=SqliteMail(space),
+        staging=SqliteStaging(space),
         upkeep=SqliteUpkeep(space, pruner),
     )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from threading import Lock
 
 from stem.backends.sqlite.address import Address
@@ -57,6 +58,19 @@ class File:
                 self._commit(connection)
             finally:
                 self._end(connection)
+
+    @contextmanager
+    def writing_from(self, other: Path) -> Iterator[sqlite3.Connection]:
+        """As `writing`, with another database to read from, whose tables are `beside.` this one's."""
+        with self._turn(), self.bare() as connection:
+            connection.execute("ATTACH DATABASE ? AS beside", (str(other),))
+            try:
+                self._until_free(self._deadline(), lambda: _begin_immediate(connection))
+                yield connection
+                self._commit(connection)
+            finally:
+                connection.rollback()
+                connection.execute("DETACH DATABASE beside")
 
     @contextmanager
     def bare(self) -> Iterator[sqlite3.Connection]:

@@ -1,7 +1,8 @@
 """The event log's rows: some events each, as one JSON text."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -27,6 +28,35 @@ def append(connection: Database, space: Space, lines: Sequence[Line]) -> None:
     for chunk in chunks:
         offset += len(chunk)
         connection.execute(SQL["event_insert"], (offset, _encode(chunk)))
+
+
+def append_enqueued(
+    connection: Database,
+    space: Space,
+    told: Iterable[tuple[str, str, str]],
+    now: float,
+    count: int,
+    queues: set[str],
+) -> None:
+    """Tell of so many new tasks, by id, name and queue, as `append` would; the queues are added to those given. Ids are
+    plain, so that a row of tasks that are alike is put together without a look at each."""
+    offset = space.first + space.take_numbers(connection, "offset", count) - 1 if count else 0
+    rows = iter(told)
+    while chunk := list(islice(rows, _EVENTS_A_ROW)):
+        ids, names, queued = zip(*chunk, strict=True)
+        queues.update(queued)
+        offset += len(chunk)
+        if len(set(names)) == len(set(queued)) == 1:
+            text = _alike(ids, names[0], queued[0], now)
+        else:
+            text = _encode([("enqueued", now, *row, 0, None, now, None, None) for row in chunk])
+        connection.execute(SQL["event_insert"], (offset, text))
+
+
+def _alike(ids: Sequence[str], name: str, queue: str, now: float) -> bytes:
+    front, back = _encode([("enqueued", now, "\x01", name, queue, 0, None, now, None, None)]).split(b"\\u0001")
+    between = back[:-1] + b"," + front[1:]
+    return front + between.join([id.encode() for id in ids]) + back
 
 
 def read(connection: Database, space: Space, after: int, limit: int) -> list[tuple[int, Line]]:

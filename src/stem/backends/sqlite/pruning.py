@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from stem.backends.sqlite import log
 from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.staging import prune_leftovers
 from stem.backends.sqlite.statements import SQL
 from stem.core.errors import StoreRefused, StoreUnavailable
 
@@ -34,8 +35,9 @@ class Pruner:
     def _dropped(self) -> list[int]:
         """How much went of each kind; of one that came to its bound there may be more."""
         space = self._space
+        leftovers = prune_leftovers(space)
         if not self._is_anything_old():
-            return []  # without the writers' lock
+            return [leftovers]  # without the writers' lock
         with space.file.writing() as connection:
             now = space.now()
             horizon = now - space.retention.results_seconds
@@ -46,8 +48,14 @@ class Pruner:
                 ("bucket_prune", now),
                 ("place_prune", now),
             )
-            small = (("lock_prune", now), ("heartbeat_prune", now), ("revoke_prune", now))
+            small = (
+                ("lock_prune", now),
+                ("heartbeat_prune", now),
+                ("revoke_prune", now),
+                ("stage_job_prune", horizon),
+            )
             return [
+                leftovers,
                 *(connection.execute(SQL[name], (space.ns, until, _STEP)).rowcount for name, until in bounded),
                 *(connection.execute(SQL[name], (space.ns, until)).rowcount for name, until in small),
                 log.prune(connection, space, now, _STEP),

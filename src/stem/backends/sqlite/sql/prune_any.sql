@@ -8,3 +8,4 @@ SELECT
     OR EXISTS (SELECT 1 FROM stem_locks WHERE ns = ?1 AND held_until <= ?2)
     OR EXISTS (SELECT 1 FROM stem_heartbeats WHERE ns = ?1 AND expires_at <= ?2)
     OR EXISTS (SELECT 1 FROM stem_revokes WHERE ns = ?1 AND expires_at <= ?2)
+    OR EXISTS (SELECT 1 FROM stem_stage_jobs WHERE ns = ?1 AND promoted_at <= ?3)

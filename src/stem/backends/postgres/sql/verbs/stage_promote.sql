@@ -1,0 +1,91 @@
+-- Staging.promote: the pushes of these parts become tasks, state queued, event enqueued; known ids are left alone.
+-- Answers with how many were created and known, and the queues they are in; or with a part that is not whole.
+-- Where no id of theirs can be known they are stored as they are. Should one of them turn up meanwhile, that is undone, and
+-- done again the careful way, as push does it.
+CREATE OR REPLACE FUNCTION stage_promote(_ns text, _job text, _parts text[], _rows bigint[])
+RETURNS TABLE (made bigint, left_alone bigint, queues text[], broken text, there bigint) LANGUAGE plpgsql AS $$
+DECLARE
+    _table text := stage_table(_ns, _job);
+    _now float8 := now_seconds();
+    _wanted bigint := (SELECT coalesce(sum(n), 0) FROM unnest(_rows) AS n);
+    _before stage_jobs;
+    _is_plain boolean;
+    _every boolean;
+    _ids text[];
+    _known text[];
+    _insert text := 'INSERT INTO messages (ns, id, seq, due_at, enqueued_at, updated_at, expires_at, visibility_timeout,'
+        ' priority, place, queue, name, meta, body)'
+        ' SELECT $1, s.id, nextval(''task_seq''), coalesce($2 + s.delay_seconds, s.due_at, $2), $2, $2,'
+        ' coalesce($2 + s.lifetime_seconds, s.expires_at), s.visibility_timeout, s.priority,'
+        ' CASE WHEN coalesce($2 + s.delay_seconds, s.due_at, $2) <= $2 THEN 0 ELSE 1 END, s.queue, s.name,'
+        ' coalesce(s.meta, ''{}''), s.body'
+        ' FROM %I s WHERE $3 OR s.part = ANY ($4)';
+BEGIN
+    -- Events are to follow the places in line, and a scan that joins another one halfway would not.
+    PERFORM set_config('synchronize_seqscans', 'off', true);
+    INSERT INTO stage_jobs (ns, job, staged_at) VALUES (_ns, _job, _now) ON CONFLICT (ns, job) DO NOTHING;
+    SELECT * INTO _before FROM stage_jobs j WHERE j.ns = _ns AND j.job = _job FOR UPDATE;
+    IF _before.promoted_at IS NOT NULL THEN
+        RETURN QUERY SELECT _before.created, _before.known, '{}'::text[], NULL, NULL::bigint;
+        RETURN;
+    END IF;
+
+    SELECT u.part, coalesce(p.rows, 0) INTO broken, there
+    FROM unnest(_parts, _rows) AS u (part, rows)
+    LEFT JOIN stage_parts p ON p.ns = _ns AND p.job = _job AND p.part = u.part
+    WHERE u.rows <> coalesce(p.rows, 0) LIMIT 1;
+    IF broken IS NOT NULL THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    made := 0;
+    queues := '{}';
+    IF _wanted > 0 THEN
+        _every := NOT EXISTS (
+            SELECT FROM stage_parts p WHERE p.ns = _ns AND p.job = _job AND p.part <> ALL (_parts)
+        );
+        _is_plain := NOT stage_overlap(_ns, _job, _parts);
+        IF _is_plain THEN
+            BEGIN
+                EXECUTE format(_insert, _table) USING _ns, _now, _every, _parts;
+                GET DIAGNOSTICS made = ROW_COUNT;
+                -- Looked up after the insert, in a later snapshot: a task of such an id may have ended just now.
+                IF EXISTS (
+                    SELECT FROM stage_parts p JOIN records r ON r.id >= p.low AND r.id <= p.high AND r.ns = _ns
+                    WHERE p.ns = _ns AND p.job = _job AND p.part = ANY (_parts)
+                ) THEN
+                    RAISE unique_violation;
+                END IF;
+            EXCEPTION WHEN unique_violation THEN
+                _is_plain := false;
+            END;
+        END IF;
+        IF _is_plain AND made <> _wanted THEN
+            RAISE EXCEPTION 'the staged pushes of job % are not whole', _job USING ERRCODE = 'data_corrupted';
+        END IF;
+        IF _is_plain THEN
+            EXECUTE format(
+                'INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue)'
+                ' SELECT $1, $2, $2, 0, ''enqueued'', s.id, s.name, s.queue FROM %I s WHERE $3 OR s.part = ANY ($4)', _table)
+            USING _ns, _now, _every, _parts;
+        ELSE
+            EXECUTE format('WITH stored AS (' || _insert || ' ON CONFLICT (ns, id) DO NOTHING RETURNING id)'
+                           ' SELECT array_agg(id) FROM stored', _table)
+            INTO _ids USING _ns, _now, _every, _parts;
+            SELECT array_agg(r.id) INTO _known FROM records r WHERE r.ns = _ns AND r.id = ANY (_ids);
+            IF _known IS NOT NULL THEN
+                DELETE FROM messages m WHERE m.ns = _ns AND m.id = ANY (_known);
+                _ids := ARRAY(SELECT i FROM unnest(_ids) AS i EXCEPT SELECT k FROM unnest(_known) AS k);
+            END IF;
+            made := coalesce(cardinality(_ids), 0);
+            INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue)
+            SELECT _ns, _now, _now, 0, 'enqueued', m.id, m.name, m.queue
+            FROM messages m WHERE m.ns = _ns AND m.id = ANY (_ids) ORDER BY m.seq;
+        END IF;
+        EXECUTE format('SELECT array_agg(DISTINCT s.queue) FROM %I s', _table) INTO queues;
+    END IF;
+    left_alone := _wanted - made;
+    UPDATE stage_jobs j SET promoted_at = _now, created = made, known = left_alone WHERE j.ns = _ns AND j.job = _job;
+    RETURN NEXT;
+END $$

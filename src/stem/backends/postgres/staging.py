@@ -1,0 +1,105 @@
+"""Staged pushes in Postgres: copied into a table of the job's own, made tasks by one statement."""
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from time import monotonic
+
+import psycopg
+from psycopg import sql
+
+from stem.backends.postgres.bell import news
+from stem.backends.postgres.link import Row, Timed
+from stem.backends.postgres.space import Space
+from stem.backends.postgres.statements import call, text
+from stem.contracts.staging import Calls, Column, Part, Promotion, Staging, incomplete
+from stem.core.errors import StoreRefused
+
+_PROMOTION_SECONDS = 3600.0  # as long as it may take to write the largest of jobs
+_NULL = "\\N"
+
+
+class PostgresStaging(Staging):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def promoted(self, job: str) -> Promotion | None:
+        rows = self._space.ask("stage_promoted", job=job)
+        return Promotion(*rows[0]) if rows else None
+
+    def _stage(self, job: str, part: str, calls: Calls) -> None:
+        lines = _lines(part, calls)
+        space = self._space
+        table = space.call("stage_open", job)[0][0]
+        copy = sql.SQL(text("asks/stage_copy.sql")).format(table=sql.Identifier(space.schema, table))
+        note = call("stage_note", 6, space.schema)
+
+        def write(conn: Timed) -> None:
+            with conn.cursor() as cursor:
+                with cursor.copy(copy) as stream:
+                    stream.write(lines)
+                cursor.execute(note, (space.namespace, job, part, len(calls.ids), min(calls.ids), max(calls.ids)))
+
+        space.link.transaction(write)
+
+    def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
+        whole = [part for part in parts if part.rows]
+        created, known, queues, broken, found = self._patiently(
+            "stage_promote", job, [part.name for part in whole], [part.rows for part in whole]
+        )
+        if broken is not None:
+            part = next(part for part in whole if part.name == broken)
+            raise StoreRefused(incomplete(job, part, found))
+        if queues:
+            self._space.tell(news(queues))
+        self._discard(job)
+        return Promotion(created, known)
+
+    def _discard(self, job: str) -> None:
+        self._space.call("stage_discard", job)
+
+    def _patiently(self, function: str, *values: object) -> Row:
+        """On a connection of its own, past the deadline of the other calls."""
+        space = self._space
+        query = call(function, len(values) + 1, space.schema)
+        conn = space.link.dedicated()
+        try:
+            conn.deadline = monotonic() + _PROMOTION_SECONDS
+            return conn.execute(query, (space.namespace, *values)).fetchall()[0]
+        except psycopg.errors.DataCorrupted as error:
+            raise StoreRefused(
+                "The staged pushes are gone, as after a crash of the server; nothing was promoted, run the job again."
+            ) from error
+        except psycopg.Error as error:
+            raise space.link.translated(error) from error
+        finally:
+            conn.close()
+
+
+def _lines(part: str, calls: Calls) -> str:
+    """As COPY reads them: cells between tabs, where only a backslash has to be doubled, for JSON holds no raw tab or end
+    of line and names neither."""
+    metas = (
+        repeat(_NULL) if calls.metas is None else [_NULL if m is None else m.replace("\\", "\\\\") for m in calls.metas]
+    )
+    bodies: Iterable[str] = calls.bodies
+    if any("\\" in body for body in calls.bodies):
+        bodies = [body.replace("\\", "\\\\") for body in calls.bodies]
+    columns = (
+        repeat(part.replace("\\", "\\\\")),
+        calls.ids,
+        calls.names,
+        calls.queues,
+        map(str, calls.priorities),
+        _numbers(calls.delays_seconds),
+        _numbers(calls.dues_at),
+        _numbers(calls.lifetimes_seconds),
+        _numbers(calls.expiries_at),
+        _numbers(calls.visibilities_seconds),
+        metas,
+        bodies,
+    )
+    return "\n".join(map("\t".join, zip(*columns, strict=False))) + "\n"
+
+
+def _numbers(column: Column) -> Iterable[str]:
+    return repeat(_NULL) if column is None else [_NULL if value is None else str(value) for value in column]

@@ -1,0 +1,138 @@
+"""Staged pushes on Redis: chunks in lists, made tasks by one script. Nothing else is served while that runs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from itertools import repeat
+from typing import Any
+
+import msgspec
+
+from stem.backends.redis import shapes
+from stem.backends.redis.link import Link
+from stem.backends.redis.space import Space, microseconds, milliseconds, pack
+from stem.contracts.staging import LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, incomplete
+from stem.core.errors import StoreRefused
+
+MOST = 500_000  # rows a promotion: the server stands still for it, and refuses everybody after five seconds of that
+PROMOTION_SECONDS = 60.0
+CHUNK = 200  # rows that are alike; as many events as an entry of the log holds
+
+
+class RedisStaging(Staging):
+    def __init__(self, space: Space, open_patient: Callable[[], Link]) -> None:
+        """A patient link has time enough for a promotion."""
+        self._space = space
+        self._open_patient = open_patient
+
+    def promoted(self, job: str) -> Promotion | None:
+        packed = self._space.link.call("GET", self._space.key(f"promoted:{_name(job)}"))
+        return None if packed is None else Promotion(*_decode_counts(packed))
+
+    def _stage(self, job: str, part: str, calls: Calls) -> None:
+        given = (_name(job), part, len(calls.ids), milliseconds(LEFTOVER_SECONDS))
+        self._space.run("stage", given, *(_alike(calls) or _unlike(calls)))
+
+    def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
+        wanted = [(part.name, part.rows) for part in parts if part.rows]
+        link = self._open_patient()
+        try:
+            answer = _decode(self._space.run("stage_promote", (_name(job), wanted, MOST), through=link))
+        finally:
+            link.close()
+        match answer:
+            case [int(created), int(known)]:
+                return Promotion(created, known)
+            case [str(name), int(found)]:
+                part = next(part for part in parts if part.name == name)
+                raise StoreRefused(incomplete(job, part, found))
+            case _:
+                raise StoreRefused(
+                    f"Job {job!r} has {answer[0]:,} pushes, and Redis would stand still too long to promote more than {MOST:,} "
+                    "at once; write it as several jobs, or into Postgres or SQLite."
+                )
+
+    def _discard(self, job: str) -> None:
+        self._space.run("stage_discard", _name(job))
+
+
+def _name(job: str) -> str:
+    """Any name as one that makes a key of its own."""
+    return sha256(job.encode()).hexdigest()[:32]
+
+
+def _alike(calls: Calls) -> list[bytes]:
+    """Chunks of pushes that differ in id and body only; none where these differ in more."""
+    options = (
+        calls.delays_seconds, calls.dues_at, calls.lifetimes_seconds, calls.expiries_at, calls.visibilities_seconds, calls.metas,
+    )  # fmt: skip
+    if any(map(_says_something, options)) or max(map(len, calls.bodies)) > shapes.SMALL:
+        return []
+    kinds = {*zip(calls.names, calls.queues, calls.priorities, strict=True)}
+    if len(kinds) > 1:
+        return []
+    ((name, queue, priority),) = kinds
+    between = b"".join(map(pack, (name, queue, priority, False, False)))
+    head = b"\x96" + b"".join(map(pack, (True, name, queue, priority)))
+    chunks = []
+    for first in range(0, len(calls.ids), CHUNK):
+        ids = list(map(pack, calls.ids[first : first + CHUNK]))
+        bodies = map(pack, calls.bodies[first : first + CHUNK])
+        stored = b"".join([id + _text(id + between + body) for id, body in zip(ids, bodies, strict=True)])
+        listed = _list(len(ids)) + b"".join(ids)
+        chunks.append(head + _text(listed) + _list(2 * len(ids)) + stored)
+    return chunks
+
+
+def _unlike(calls: Calls) -> list[bytes]:
+    """Chunks of any pushes, as push.lua takes them."""
+    rows = list(_pushed(calls))
+    return [
+        b"\x93" + pack(False) + pack(calls.ids[first : first + CHUNK]) + _text(pack(rows[first : first + CHUNK]))
+        for first in range(0, len(rows), CHUNK)
+    ]
+
+
+def _pushed(calls: Calls) -> Iterator[shapes.Pushed]:
+    moments = (
+        calls.delays_seconds,
+        calls.dues_at,
+        calls.lifetimes_seconds,
+        calls.expiries_at,
+        calls.visibilities_seconds,
+    )
+    columns: list[Any] = [repeat(None) if each is None else each for each in (*moments, calls.metas)]
+    rows = zip(calls.ids, calls.names, calls.queues, calls.priorities, calls.bodies, *columns, strict=False)
+    for id, name, queue, priority, body, *times, meta in rows:
+        large = body if len(body) > shapes.SMALL else False
+        options = [False if time is None else microseconds(time) for time in times]
+        texts = False if meta is None else {key: bytes(raw).decode() for key, raw in _decode_meta(meta).items()}
+        is_plain = not (any(times) or large)
+        yield (
+            False if is_plain else (*options, False, False, large),
+            id,
+            name,
+            queue,
+            priority,
+            texts or False,
+            False,
+            False if large else body,
+        )
+
+
+def _says_something(column: Sequence[object] | None) -> bool:
+    return column is not None and any(value is not None for value in column)
+
+
+def _text(raw: bytes) -> bytes:
+    """Bytes as a packed string: the server's msgpack knows no other kind."""
+    return b"\xdb" + len(raw).to_bytes(4, "big") + raw
+
+
+def _list(length: int) -> bytes:
+    """The head of a packed list."""
+    return b"\xdc" + length.to_bytes(2, "big")
+
+
+_decode = msgspec.msgpack.Decoder(list[int | str]).decode
+_decode_counts = msgspec.msgpack.Decoder(tuple[int, int]).decode
+_decode_meta = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

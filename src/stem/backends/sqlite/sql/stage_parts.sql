@@ -1,0 +1,2 @@
+-- What a job has staged.
+SELECT name, number, rows FROM beside.parts

@@ -1,0 +1,4 @@
+-- One push of a part.
+INSERT INTO rows (
+    part, id, name, queue, priority, delay_seconds, due_at, lifetime_seconds, expires_at, visibility_timeout, meta, body
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -1,0 +1,142 @@
+"""Staged pushes beside an SQLite file: a file a job, read by the one transaction that makes tasks of them."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from hashlib import sha256
+from itertools import repeat
+from pathlib import Path
+
+import msgspec
+
+from stem.backends.sqlite import log
+from stem.backends.sqlite.refusals import translated
+from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.statements import SQL
+from stem.contracts.staging import LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, incomplete
+from stem.core.errors import StoreRefused
+
+# A job's file need not outlive the machine, for then the job is over too; a kill in the middle of a write is undone by
+# the journal, which costs next to nothing where rows are only added.
+_PRAGMAS = ("page_size = 16384", "journal_mode = TRUNCATE", "synchronous = OFF", "cache_size = -16384")
+_WAIT_SECONDS = 60.0  # for others that stage parts of the same job
+_TAILS = ("", "-journal")
+
+
+class SqliteStaging(Staging):
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._folder = stage_folder(space)
+
+    def promoted(self, job: str) -> Promotion | None:
+        with self._space.file.reading() as connection:
+            return self._remembered(connection, job)
+
+    def _stage(self, job: str, part: str, calls: Calls) -> None:
+        with self._opened(job) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            ((number,),) = connection.execute(SQL["stage_part_add"], (part, len(calls.ids))).fetchall()
+            connection.executemany(SQL["stage_row_add"], _rows(number, calls))
+            connection.execute("COMMIT")
+
+    def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
+        if (before := self.promoted(job)) is not None:
+            self._discard(job)
+            return before
+        with self._opened(job):
+            pass  # so that there is one to read from, however empty
+        with self._space.file.writing_from(self._file(job)) as connection:
+            # Looked up again: another process may have been first.
+            promotion = self._remembered(connection, job)
+            queues: set[str] = set()
+            if promotion is None:
+                numbers = _whole(connection, job, parts)
+                promotion = self._make_tasks(connection, numbers, sum(part.rows for part in parts), queues)
+                row = (self._space.ns, job, promotion.created, promotion.known, self._space.now())
+                connection.execute(SQL["stage_job_put"], row)
+        if promotion.created:
+            self._space.ring({"events", *(f"queue:{queue}" for queue in queues)})
+        self._discard(job)
+        return promotion
+
+    def _discard(self, job: str) -> None:
+        _remove(self._file(job))
+
+    def _make_tasks(self, connection: sqlite3.Connection, numbers: list[int], rows: int, queues: set[str]) -> Promotion:
+        ((last,),) = connection.execute(SQL["stage_last"]).fetchall()
+        if not rows:
+            return Promotion(0, 0)
+        now = self._space.now()
+        floor = self._space.first + self._space.take_numbers(connection, "seq", last) - 1
+        chosen = (floor, now, msgspec.json.encode(numbers).decode())
+        created = connection.execute(SQL["stage_tasks"], chosen).rowcount
+        new = (*chosen, created == rows)
+        connection.execute(SQL["stage_ready"], new)
+        connection.execute(SQL["stage_delayed"], new)
+        with closing(connection.execute(SQL["stage_told"], new)) as told:
+            log.append_enqueued(connection, self._space, told, now, created, queues)
+        return Promotion(created, rows - created)
+
+    def _remembered(self, connection: sqlite3.Connection, job: str) -> Promotion | None:
+        row = connection.execute(SQL["stage_job_get"], (self._space.ns, job)).fetchone()
+        return None if row is None else Promotion(*row)
+
+    def _file(self, job: str) -> Path:
+        return self._folder / sha256(f"{self._space.ns}/{job}".encode()).hexdigest()[:32]
+
+    @contextmanager
+    def _opened(self, job: str) -> Iterator[sqlite3.Connection]:
+        """A connection for this call alone: none is open when the process forks between two of them."""
+        path = self._file(job)
+        with translated(path):
+            self._folder.mkdir(exist_ok=True)
+            connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
+            with closing(connection):
+                for pragma in _PRAGMAS:
+                    connection.execute(f"PRAGMA {pragma}").fetchall()
+                connection.execute(SQL["stage_parts_make"])
+                connection.execute(SQL["stage_rows_make"])
+                yield connection
+
+
+def stage_folder(space: Space) -> Path:
+    return Path(f"{space.file.path}-stage")
+
+
+def prune_leftovers(space: Space) -> int:
+    """Drop the files that nobody has written to for a day; of any namespace, for their age says it all."""
+    gone = 0
+    with suppress(FileNotFoundError):
+        for entry in os.scandir(stage_folder(space)):
+            if "-" not in entry.name and entry.stat().st_mtime <= time.time() - LEFTOVER_SECONDS:
+                _remove(Path(entry.path))
+                gone += 1
+    return gone
+
+
+def _remove(path: Path) -> None:
+    for tail in _TAILS:
+        with suppress(FileNotFoundError):
+            os.unlink(f"{path}{tail}")
+
+
+def _rows(part: int, calls: Calls) -> Iterator[tuple[object, ...]]:
+    optional = (
+        calls.delays_seconds, calls.dues_at, calls.lifetimes_seconds, calls.expiries_at, calls.visibilities_seconds, calls.metas,
+    )  # fmt: skip
+    columns = [repeat(None) if each is None else each for each in optional]
+    return zip(
+        repeat(part), calls.ids, calls.names, calls.queues, calls.priorities, *columns, calls.bodies, strict=False
+    )
+
+
+def _whole(connection: sqlite3.Connection, job: str, parts: Sequence[Part]) -> list[int]:
+    """The numbers of these parts. Raises StoreRefused."""
+    staged = {name: (number, rows) for name, number, rows in connection.execute(SQL["stage_parts"])}
+    for part in parts:
+        _, rows = staged.get(part.name, (0, 0))
+        if rows != part.rows:
+            raise StoreRefused(incomplete(job, part, rows))
+    return [staged[part.name][0] for part in parts if part.rows]

@@ -1,0 +1,126 @@
+"""Where many pushes gather unseen, to become tasks all at once: how a job whose parts may fail and be repeated enqueues."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import msgspec
+
+from stem.core import envelope as envelopes
+from stem.core.envelope import Push
+from stem.core.errors import UsageError
+
+LEFTOVER_SECONDS = 86400.0  # what is staged longer than this belongs to a job that will never promote it
+MAX_NAME = 200
+Column = Sequence[float | None] | None  # None: null in every row
+
+
+class Calls(msgspec.Struct, frozen=True, kw_only=True):
+    """Pushes by column, already encoded, because a value a row would be the dearest part of a large job.
+
+    The columns are equally long. `bodies` are envelopes as `core.envelope.encode` makes them, as text; the other columns
+    repeat what stores need to know of them. `metas` are JSON objects. Delays and lifetimes count from the promotion.
+    """
+
+    ids: Sequence[str]
+    names: Sequence[str]
+    queues: Sequence[str]
+    priorities: Sequence[int]
+    bodies: Sequence[str]
+    delays_seconds: Column = None
+    dues_at: Column = None
+    lifetimes_seconds: Column = None
+    expiries_at: Column = None
+    visibilities_seconds: Column = None
+    metas: Sequence[str | None] | None = None
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One try at a part of a job, under a name that no other try has; and how many pushes were staged in it."""
+
+    name: str
+    rows: int
+
+
+class Promotion(msgspec.Struct, frozen=True):
+    """How many pushes became tasks, and how many were there already."""
+
+    created: int
+    known: int
+
+
+class Staging(ABC):
+    """A job is named by whoever runs it; its parts may be staged by many processes at once. Names are 1 to 200 characters.
+
+    Nothing of what is staged can be claimed, read, counted or followed before it is promoted. What nobody promotes or
+    discards is dropped by `Upkeep.prune` after a day.
+    """
+
+    def stage(self, job: str, part: str, calls: Calls) -> None:
+        """Keep these pushes under the part, after what it has already. All or none. Raises UsageError."""
+        _check_names(job, part)
+        if calls.ids:
+            self._stage(job, part, calls)
+
+    def promote(self, job: str, parts: Sequence[Part]) -> Promotion:
+        """Make the pushes of exactly these parts tasks, in one transaction: who looks sees none of them or all.
+
+        Each push means what `Broker.push` means: state `queued`, event `enqueued`, a known id is left alone, due and
+        expired by the store's clock, waiters are woken. Those of one part keep their order. What else the job has staged
+        is dropped. A job that was promoted before adds nothing, whatever its parts, and answers as it did then; it is
+        remembered as long as its tasks' results would be. Raises StoreRefused, with nothing promoted, if a part is not
+        whole.
+        """
+        _check_names(job, *(part.name for part in parts))
+        return self._promote(job, parts)
+
+    def discard(self, job: str) -> None:
+        """Drop all that the job has staged. Twice is a no-op, and what was promoted stays."""
+        _check_names(job)
+        self._discard(job)
+
+    @abstractmethod
+    def promoted(self, job: str) -> Promotion | None:
+        """What the job's promotion answered, if there was one that is remembered."""
+
+    @abstractmethod
+    def _stage(self, job: str, part: str, calls: Calls) -> None: ...
+
+    @abstractmethod
+    def _promote(self, job: str, parts: Sequence[Part]) -> Promotion: ...
+
+    @abstractmethod
+    def _discard(self, job: str) -> None: ...
+
+
+def calls_of(pushes: Sequence[Push]) -> Calls:
+    """Raises UsageError for a unique key: its holder would be known only when others have long been answered."""
+    if any(push.unique is not None for push in pushes):
+        raise UsageError("A unique call cannot be staged; give it an id of its own, or enqueue it directly.")
+    sent = [push.envelope for push in pushes]
+    return Calls(
+        ids=[envelope.id for envelope in sent],
+        names=[envelope.name for envelope in sent],
+        queues=[envelope.queue for envelope in sent],
+        priorities=[envelope.priority for envelope in sent],
+        bodies=[envelopes.encode(envelope).decode() for envelope in sent],
+        delays_seconds=[push.delay_seconds for push in pushes],
+        dues_at=[None if e.not_before is None else e.not_before.timestamp() for e in sent],
+        lifetimes_seconds=[push.expires_seconds for push in pushes],
+        expiries_at=[None if e.expires_at is None else e.expires_at.timestamp() for e in sent],
+        visibilities_seconds=[e.visibility_timeout for e in sent],
+        metas=[msgspec.json.encode(e.meta).decode() if e.meta else None for e in sent],
+    )
+
+
+def incomplete(job: str, part: Part, found: int) -> str:
+    """The sentence for a part that is not whole."""
+    return (
+        f"Of part {part.name!r} of job {job!r} the store holds {found:,} of {part.rows:,} pushes; nothing was promoted, "
+        "run the job again under another id."
+    )
+
+
+def _check_names(*names: str) -> None:
+    for name in names:
+        if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME or "\x00" in name or not name.isprintable():
+            raise UsageError(f"{name!r} cannot name a job or a part of one; use 1 to {MAX_NAME} printable characters.")
