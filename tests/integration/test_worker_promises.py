@@ -1,6 +1,7 @@
 """What a worker promises to whoever enqueues: no state goes back, delays are kept, refusals have a reason, waits end."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -22,6 +23,9 @@ from support.facts import lives
 from support.fleet import Fleet, a_fleet
 from support.until import until
 from support.working import environment
+
+IS_CAMPAIGN = "STEM_CAMPAIGN_SECONDS" in os.environ
+DELAYED = 1_000_000 if IS_CAMPAIGN else 100_000
 
 
 @pytest.fixture
@@ -47,6 +51,10 @@ def test_a_state_never_goes_back_however_fast_the_worker_is(fleet: Fleet) -> Non
 
 def test_delayed_tasks_are_never_early_and_at_most_a_second_late(fleet: Fleet) -> None:
     fleet.start()
+    check_lateness(fleet)
+
+
+def check_lateness(fleet: Fleet) -> None:
     due: dict[str, float] = {}
     for n in range(40):
         delay = 0.1 + n % 20 * 0.1
@@ -55,21 +63,28 @@ def test_delayed_tasks_are_never_early_and_at_most_a_second_late(fleet: Fleet) -
     fleet.ended(list(due))
     begun = {entry.mark: entry.at for entry in fleet.ledger.entries("begin")}
     lateness = [begun[id] - due[id] for id in due]
+    print(f"late by {min(lateness):.3f} to {max(lateness):.3f} s")
     assert min(lateness) >= 0 and max(lateness) <= 1.0
 
 
+@pytest.mark.timeout(900 if IS_CAMPAIGN else 120)
 def test_a_hundred_thousand_delayed_tasks_cost_a_worker_nothing(fleet: Fleet) -> None:
+    """A million in a campaign, and the others are as punctual as without them."""
     worker = fleet.start()
     (warm,) = fleet.push("note", "warm")
     fleet.ended([warm])
     before = memory(worker.tree())
-    for batch in range(50):
+    for batch in range(DELAYED // 2000):
         fleet.push_all([a_push(name="note", args={"mark": "never"}, delay=3600.0) for _ in range(2000)])
         if batch % 10 == 9:
             (id,) = fleet.push("note", f"between{batch}")
             fleet.ended([id])
-    assert memory(worker.tree()) - before < 10 * 1024 * 1024
-    assert fleet.depth().delayed == 100_000
+    if IS_CAMPAIGN:
+        check_lateness(fleet)
+    grown = memory(worker.tree()) - before
+    print(f"{DELAYED:,} delayed tasks: {grown / 1024 / 1024:.1f} MB more")
+    assert grown < 10 * 1024 * 1024
+    assert fleet.depth().delayed == DELAYED
     assert "never" not in fleet.ledger.runs()
 
 

@@ -19,6 +19,8 @@ from stem.core.ids import uuid7
 from stem.runtime.keys import Keyring
 
 TIMEOUT_SECONDS = 5.0
+# For a worker that was named, and that no heartbeat names: one that lives answers sooner, and most likely there is none.
+UNKNOWN_SECONDS = 0.25
 NO_KEYS = Keyring({})
 
 
@@ -63,15 +65,16 @@ class Caller:
         workers: Sequence[str] = (),
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> Answers:
-        """Ends when all have answered whose heartbeat is known, or all that are named; else when the time is up. Where
-        nobody is known nobody is asked. Raises UsageError, StoreUnavailable, StoreRefused."""
+        """Ends when all have answered whose heartbeat is known, or all that are named; else when the time is up, which for
+        those that are not known is a moment. Where nobody is known or named nobody is asked. Raises UsageError,
+        StoreUnavailable, StoreRefused."""
         began = time.monotonic()
         known = self.known()
         expected = sorted(set(_checked(workers)) or known)
         command = self._command(type, payload or {}, tuple(sorted(set(workers))) or (ALL,), timeout_seconds)
         carrier, replies = self._transport.name, dict[str, Reply]()
         if expected:
-            carrier, replies = self._converse(command, expected, began + timeout_seconds)
+            carrier, replies = self._converse(command, expected, known, began + timeout_seconds)
         return self._answers(command, carrier, began, {**self._silences(command, expected, known, replies), **replies})
 
     def known(self) -> dict[str, Pulse]:
@@ -105,16 +108,24 @@ class Caller:
         encode_command(signed)  # a command that nobody would read is refused here, before anybody is asked
         return signed
 
-    def _converse(self, command: Command, expected: list[str], end: float) -> tuple[str, dict[str, Reply]]:
+    def _converse(
+        self, command: Command, expected: list[str], known: Mapping[str, Pulse], end: float
+    ) -> tuple[str, dict[str, Reply]]:
         carrier = self._transport.send_command(command)
         try:
-            return carrier, self._gather(command, expected, end)
+            return carrier, self._gather(command, expected, known, end)
         finally:
             self._transport.forget(command.request_id)
 
-    def _gather(self, command: Command, expected: list[str], end: float) -> dict[str, Reply]:
+    def _gather(
+        self, command: Command, expected: list[str], known: Mapping[str, Pulse], end: float
+    ) -> dict[str, Reply]:
         replies: dict[str, Reply] = {}
-        while not replies.keys() >= set(expected) and (left := end - time.monotonic()) > 0:
+        end_of_unknown = min(end, time.monotonic() + UNKNOWN_SECONDS)
+        while missing := set(expected) - replies.keys():
+            left = (end if missing & known.keys() else end_of_unknown) - time.monotonic()
+            if left <= 0:
+                break
             for reply in self._transport.receive_replies(command.request_id, left):
                 if command.is_for(reply.worker_id) and not _is_about_a_copy(reply):
                     replies.setdefault(reply.worker_id, reply)
