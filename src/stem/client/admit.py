@@ -11,6 +11,7 @@ from stem.client.definition import Definition
 from stem.client.middleware import Hooks
 from stem.client.policy import policy_for
 from stem.client.task import Task
+from stem.core import envelope as envelopes
 from stem.core.delivery import Delivery
 from stem.core.envelope import Envelope
 from stem.core.errors import EnvelopeUnreadable, InvalidArguments, SignatureInvalid, StemError, UnknownTask
@@ -53,7 +54,7 @@ class Admitted(msgspec.Struct, frozen=True, eq=False):
 def admit(app: Stem, delivery: Delivery) -> Admitted | Rejected:
     """Reasons to reject: envelope-unreadable, signature-invalid, unknown-task, invalid-arguments."""
     try:
-        envelope = delivery.envelope
+        envelope = envelopes.decode(delivery.body, attempt=delivery.attempt)
         if app.link.keyring:
             # Before anything the envelope says is acted upon.
             signing.verify(envelope, app.link.keyring, stored_as=delivery.lease.id)

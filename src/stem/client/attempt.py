@@ -11,11 +11,13 @@ from stem.client.app import Stem
 from stem.client.context import Channel, TaskContext, running
 from stem.client.invoke import ainvoke, invoke
 from stem.core.delivery import Delivery
-from stem.core.outcome import Outcome, Rejected, Settlement
+from stem.core.outcome import Outcome, Rejected, Returned, Settlement
 from stem.core.settle import Policy, settle
 
 Begin = Callable[[Admitted], object]
 Roll = Callable[[], float]
+
+_ANY = Policy()
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -85,7 +87,9 @@ async def aattempt(
 
 
 def _verdict(call: Admitted, context: TaskContext, outcome: Outcome, run_seconds: float, roll: Roll) -> Verdict:
-    settlement = _decided(outcome, call.policy, context.delivery, roll)
+    # A success needs neither policy nor chance.
+    policy = _ANY if type(outcome) is Returned else call.policy
+    settlement = _decided(outcome, policy, context.delivery, roll)
     call.hooks.settle(context, settlement)
     return Verdict(settlement, run_seconds)
 

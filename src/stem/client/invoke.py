@@ -15,6 +15,8 @@ E = TypeVar("E", bound=BaseException)
 
 MAX_MESSAGE, MAX_STACK = 8_000, 32_000
 
+_PLAIN = frozenset({type(None), bool, int, float, str, list, dict})  # no coroutines, and told so without a long search
+
 
 def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> Returned | Raised | Revoked:
     """Run the function, sync or async, to its end. Whatever it raises becomes an outcome, a KeyboardInterrupt only if
@@ -22,11 +24,12 @@ def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> R
     try:
         try:
             context.is_running = True
-            call.hooks.consume(context)
-            with call.hooks.around(context):
-                value = call.function(**_arguments(call, context))
-                if isinstance(value, Coroutine):
-                    value = _finish(value)
+            if call.hooks.middleware:
+                call.hooks.consume(context)
+                with call.hooks.around(context):
+                    value = _finished(call.function(**_arguments(call, context)))
+            else:
+                value = _finished(call.function(**_arguments(call, context)))
         finally:
             context.is_running = False
     except BaseException as error:  # a task may raise anything
@@ -125,6 +128,11 @@ def _uncancelled(error: BaseException) -> BaseException:
     told = RuntimeError("The task cancelled itself.")
     told.__cause__ = error
     return told
+
+
+def _finished(value: Any) -> Any:
+    """The value itself, or what it comes to if it is a coroutine."""
+    return value if type(value) in _PLAIN or not isinstance(value, Coroutine) else _finish(value)
 
 
 def _finish(coroutine: Coroutine[Any, Any, Any]) -> Any:

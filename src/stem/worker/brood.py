@@ -151,8 +151,11 @@ class Brood:
         if not room.child.is_lane:
             if room.finished == room.most:
                 self.recycle(room, "max-tasks")
-            self._weigh(room, is_alone=True)  # else one that grows in no time would not be weighed before its next task
-        self.dismiss_idle(room)
+            if self._max_memory_bytes is not None:
+                # Else one that grows in no time would not be weighed before its next task.
+                self._weigh(room, is_alone=True)
+        if room.is_leaving:
+            self.dismiss_idle(room)
 
     def weigh(self) -> None:
         """Memory of each, with that of its children."""

@@ -22,9 +22,11 @@ class Line:
         self._lock = Lock()
 
     def tell(self, word: wire.Word) -> None:
-        data = wire.frame(word)
+        self.send(wire.frame(word))
+
+    def send(self, frame: bytes) -> None:
         with self._lock:
-            self._stream.sendall(data)
+            self._stream.sendall(frame)
 
     def close(self) -> None:
         self._stream.close()

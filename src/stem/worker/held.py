@@ -1,27 +1,23 @@
 """A delivery that this worker holds, from its claim to its settling."""
 
 import time
-from dataclasses import dataclass, field
 from itertools import count
 from signal import SIGTERM
 
 from stem.contracts.limiter import Place
-from stem.core.delivery import Delivery, Lease
+from stem.core.delivery import Delivery
 from stem.core.outcome import Outcome
 from stem.worker.manifest import TaskFacts
 
 _numbers = count(1)
 
 
-@dataclass(eq=False, slots=True)
 class Held:
-    """`number` names it between supervisor and isolate, and is never used again."""
+    """`number` names it between supervisor and isolate, and is never used again.
 
-    delivery: Delivery
-    facts: TaskFacts | None  # None: no task of that name; the isolate will say so
-    number: int = field(default_factory=_numbers.__next__)
-    claimed_at: float = field(default_factory=time.monotonic)
-    renewed_at: float = field(default_factory=time.monotonic)
+    What most of them never become is said once, by the class: one is made for every task.
+    """
+
     places: tuple[Place, ...] = ()
     is_begun: bool = False  # the store is told that it runs
     began_at: float = 0.0  # as the isolate says; known from when the store is told
@@ -34,9 +30,12 @@ class Held:
     signal: int = SIGTERM  # what follows if it does not
     is_signalled: bool = False
 
-    @property
-    def lease(self) -> Lease:
-        return self.delivery.lease
+    def __init__(self, delivery: Delivery, facts: TaskFacts | None) -> None:
+        self.delivery = delivery
+        self.lease = delivery.lease
+        self.facts = facts  # None: no task of that name; the isolate will say so
+        self.number = next(_numbers)
+        self.claimed_at = self.renewed_at = time.monotonic()
 
     @property
     def is_async(self) -> bool:

@@ -14,6 +14,7 @@ from stem.client.admit import Admitted
 from stem.client.app import Stem
 from stem.client.attempt import Verdict, aattempt, attempt
 from stem.client.context import running
+from stem.client.task import AsyncTask
 from stem.core.delivery import Delivery
 from stem.core.errors import SoftTimeLimitExceeded, TaskRevoked
 from stem.core.outcome import Raised, Revoked
@@ -40,7 +41,8 @@ class Isolate:
         self._cell = cell
         self._output = output
         self._pid = os.getpid()
-        self._current: RunChannel | None = None  # the `def` that runs now
+        self._next: RunChannel | None = None  # of the `def` that is being admitted
+        self._current: RunChannel | None = None  # of the `def` that runs now
         self._shared = Shared(self)
 
     def serve(self) -> NoReturn:
@@ -50,7 +52,8 @@ class Isolate:
             self._line.tell(wire.Ready())
             while run := self.receive():
                 while run is not None:
-                    run = self._serve(run)
+                    # What comes back must come next: it shared the inbox with coroutines and cannot run among them.
+                    run = self._shared.serve(run) if self.is_async(run) else self._run(run)
         except OSError:
             os._exit(LOST_THE_LINE)
         os._exit(0)
@@ -62,8 +65,7 @@ class Isolate:
         return wire.read_run(self._buffer[:count]) if count else None
 
     def is_async(self, run: wire.Run) -> bool:
-        task = self._tasks.get(run.name)
-        return task is not None and task.is_async
+        return isinstance(self._tasks.get(run.name), AsyncTask)
 
     def delivery(self, run: wire.Run) -> Delivery:
         body = run.body if run.body is not None else self._line.ask(wire.AskBody(run.number))
@@ -72,36 +74,32 @@ class Isolate:
     def end(self, channel: RunChannel, verdict: Verdict) -> None:
         if os.getpid() != self._pid:
             os._exit(0)  # a task forked and its child came back here; only the parent speaks for the task
-        self._line.tell(wire.ended(channel.number, verdict.settlement, verdict.run_seconds, channel.progress))
-
-    def _serve(self, run: wire.Run) -> wire.Run | None:
-        """Returns a run that must come next: one that shared the inbox with coroutines and cannot run among them."""
-        if self.is_async(run):
-            return self._shared.serve(run)
-        self._run(run)
-        return None
+        self._line.send(wire.ending(channel.number, verdict.settlement, verdict.run_seconds, channel.progress))
 
     def _run(self, run: wire.Run) -> None:
-        channel = RunChannel(self._cell, self._line, 0, run.number)
+        self._next = channel = RunChannel(self._cell, self._line, 0, run.number)
         self._cell.begin(0, run.number)
         delivery = self.delivery(run)
         sys.stdout = sys.stderr = self._output  # whatever the last task has put there
         self._output.task = run.id
-
-        def begin(call: Admitted) -> None:
-            self._cell.limit(0, call.soft_limit, call.hard_limit)
-            self._current = channel
-
         try:
-            verdict = attempt(self._app, delivery, channel, worker=self._worker, begin=begin)
+            verdict = attempt(self._app, delivery, channel, worker=self._worker, begin=self._begin)
         except (SoftTimeLimitExceeded, TaskRevoked) as error:
             # It arrived between the lines, where no handler could take it.
             verdict = interrupted(error, delivery)
         self._current = None
-        with suppress(OSError):  # a task may have closed what leads there, and its ending is still to be told
+        try:  # noqa: SIM105 - cheaper, and this is done for every task
             self._output.end_task()
+        except OSError:
+            pass  # a task may have closed what leads there, and its ending is still to be told
         self.end(channel, verdict)
         self._cell.end(0)  # told first: who falls silent here has run, and who came back from a fork is gone by now
+
+    def _begin(self, call: Admitted) -> None:
+        soft_limit, hard_limit = call.soft_limit, call.hard_limit
+        if soft_limit is not None or hard_limit is not None:
+            self._cell.limit(0, soft_limit, hard_limit)
+        self._current = self._next
 
     def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
         """Runs in the main thread, between two lines; raises only where those lines are the handler's own."""

@@ -102,7 +102,7 @@ class Lane:
         if self._output is not None:
             self._output.flush()
         with suppress(OSError):  # whoever would have heard it has left
-            self._line.tell(wire.ended(run.number, verdict.settlement, verdict.run_seconds, channel.progress))
+            self._line.send(wire.ending(run.number, verdict.settlement, verdict.run_seconds, channel.progress))
         self._cell.end(slot)
         self._free.put(slot)
 

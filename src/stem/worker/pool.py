@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from signal import SIGKILL, SIGTERM
 from threading import Condition, Thread
-from typing import Protocol
+from typing import Any, Protocol
 
 from stem.client.policy import policy_for
 from stem.core.delivery import Ending, Report
@@ -26,16 +26,18 @@ from stem.core.routing import is_of
 from stem.core.settle import Policy, settle
 from stem.runtime.process import oom_kills
 from stem.worker import wire
+from stem.worker.backlog import Backlog
 from stem.worker.brood import Brood, Parent
 from stem.worker.cell import REVOKED, SOFT_LIMIT
 from stem.worker.deaths import estate, is_out_of_memory
 from stem.worker.guard import LOOK_SECONDS, Begun, Deaf, Defiant, InTheWay, Limits, Overdue, SoftlyOverdue, Told, look
 from stem.worker.held import Held
 from stem.worker.nursery import Child, Nursery
-from stem.worker.room import Pace, Room, choose
+from stem.worker.room import Pace, Room
 
 log = logging.getLogger("stem.worker")
 
+_NO_META: dict[str, Any] = {}
 HOARD_SECONDS = 1.0  # how long a task may wait here for isolates that end nothing
 
 
@@ -73,13 +75,12 @@ class Pool:
         self._selector = selectors.DefaultSelector()
         self.brood = make_brood(self, self._selector)
         self._nursery: Nursery | None = None
-        self._backlog: deque[Held] = deque()
-        self._inline: deque[Held] = deque()  # those that ask for the lane
         self.held: dict[int, Held] = {}  # all, from the offer until they are settled
         self._offered = 0  # counted by whoever offers
         self._finished = 0  # counted by the pool's thread
         self._finished_at = 0.0
         self._pace = Pace()
+        self._backlog = Backlog(self.brood, self._pace)
         self._paused: set[str] = set()
         self._endings: list[tuple[Held, Ending]] = []
         self._posts: deque[Callable[[], object]] = deque()
@@ -246,45 +247,13 @@ class Pool:
         if self._is_draining:
             self._return(helds, "the worker is shutting down")
             return
-        for held in helds:
-            self._line_of(held).append(held)
+        self._backlog.put(helds)
         if self._paused:
             self._pause(set())
 
-    def _line_of(self, held: Held) -> deque[Held]:
-        return self._inline if held.is_inline or self.brood.has_own_lane else self._backlog
-
     def _dispatch(self) -> None:
-        if self._inline:
-            self._dispatch_inline()
-        backlog, pace = self._backlog, self._pace
-        rooms = self.brood.isolates() if backlog else []
-        while backlog:
-            room = choose(rooms, backlog[0], pace)
-            if room is None or not self._assign(room, backlog[0]):
-                break
-            backlog.popleft()
-
-    def _dispatch_inline(self) -> None:
-        lane = self.brood.lane()
-        while self._inline and choose([lane], self._inline[0], self._pace) is lane:
-            if not self._assign(lane, self._inline[0]):
-                break
-            self._inline.popleft()
-
-    def _assign(self, room: Room, held: Held) -> bool:
-        if not room.child.send(wire.run_of(held.number, held.delivery)):
-            return False
-        if not room.assigned:
-            room.is_shared = held.is_async or room.child.is_lane
-        room.assigned[held.number] = held
-        self._look_soon()
-        return True
-
-    def _put_back(self, helds: list[Held]) -> None:
-        """Ahead of what was claimed later."""
-        for held in reversed(helds):
-            self._line_of(held).appendleft(held)
+        if self._backlog.hand_out():
+            self._look_soon()
 
     # Hearing
 
@@ -304,7 +273,8 @@ class Pool:
                 self._listener.asked(room.child, word, b"")
 
     def _ended(self, room: Room, word: wire.Ended) -> None:
-        settlement, meta = wire.settlement_of(word), word.meta
+        settlement = wire.settlement_of(word)
+        meta = word.meta if word.progress else _NO_META
         held = room.assigned.pop(word.number, None)
         self.brood.count_task(room)
         if held is None or held.is_lost:
@@ -358,12 +328,13 @@ class Pool:
                     case Told(held, report):
                         reports.append((held, report))
                     case InTheWay():
-                        self._put_back(room.take_back())
+                        self._backlog.put_back(room.take_back())
         if begun:
             self._listener.begun(begun)
         if reports:
             self._listener.reported(reports)
-        if self._backlog and now - max(self._finished_at, self._backlog[0].claimed_at) > HOARD_SECONDS:
+        first = self._backlog.first
+        if first is not None and now - max(self._finished_at, first.claimed_at) > HOARD_SECONDS:
             self._unhoard()
         self.brood.weigh()
         is_busy = any(room.assigned for room in self.brood.rooms.values())
@@ -371,10 +342,8 @@ class Pool:
 
     def _unhoard(self) -> None:
         """Everybody here is busy for long; somebody else may not be."""
-        helds = list(self._backlog)
-        self._backlog.clear()
         self._listener.is_stuck()
-        self._return(helds, "claimed too early")
+        self._return(self._backlog.take_isolated(), "claimed too early")
 
     def _interrupt(self, room: Room, slot: int, held: Held, why: int) -> None:
         room.child.cell.interrupt(slot, held.number, why)
@@ -382,7 +351,7 @@ class Pool:
 
     def _terminate(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
         """Kill the isolate if it is still at this run: with its inbox empty it cannot get to another one meanwhile."""
-        self._put_back(room.take_back())
+        self._backlog.put_back(room.take_back())
         if room.slot_of(held) != slot or room.is_doomed:
             return
         held.verdict = outcome
@@ -410,11 +379,10 @@ class Pool:
     def _revoke_one(self, held: Held, reason: str, terminate: bool, signal_number: int) -> str:
         room = self._room_of(held)
         if room is not None and room.slot_of(held) is None:
-            self._put_back(room.take_back())
+            self._backlog.put_back(room.take_back())
             room = self._room_of(held)
         if room is None:
-            with suppress(ValueError):
-                self._line_of(held).remove(held)
+            self._backlog.remove(held)
             self._end(held, Revoked(reason), None)
             return "cancelled"
         if not terminate:
@@ -436,7 +404,7 @@ class Pool:
     def _signal(self, room: Room, held: Held) -> None:
         """Only where the process is the task's alone, and still at it."""
         held.is_signalled = True
-        self._put_back(room.take_back())
+        self._backlog.put_back(room.take_back())
         if not room.is_shared and room.slot_of(held) is not None:
             room.child.signal(held.signal)
 
@@ -449,12 +417,8 @@ class Pool:
         self._paused |= queues
         for room in self.brood.rooms.values():
             if any(self._is_paused(held) for held in room.assigned.values()):
-                self._put_back(room.take_back())
-        for line in (self._backlog, self._inline):
-            paused = [held for held in line if self._is_paused(held)]
-            for held in paused:
-                line.remove(held)
-            self._return(paused, "the queue is paused")
+                self._backlog.put_back(room.take_back())
+        self._return(self._backlog.take_out(self._is_paused), "the queue is paused")
 
     def _is_paused(self, held: Held) -> bool:
         return any(is_of(queue, held.delivery.queue) for queue in self._paused)
@@ -477,13 +441,12 @@ class Pool:
             room = self._room_of(held)
             if room is not None:
                 self._stop_lost(room, held)
-        self._backlog = deque(held for held in self._backlog if not held.is_lost)
-        self._inline = deque(held for held in self._inline if not held.is_lost)
+        self._backlog.take_out(lambda held: held.is_lost)
 
     def _stop_lost(self, room: Room, held: Held) -> None:
         slot = room.slot_of(held)
         if slot is None:
-            self._put_back(room.take_back())
+            self._backlog.put_back(room.take_back())
         elif room.is_shared:
             self._interrupt(room, slot, held, REVOKED)
         else:
@@ -500,12 +463,12 @@ class Pool:
                 pid = room.child.pid
                 log.warning("isolate.died pid=%d code=%d oom=%s task=%s", pid, exit_code, is_oom, held.lease.id)
             self._end(held, outcome, ran)
-        self._put_back([held for held in left.unstarted if not held.is_lost])
+        self._backlog.put_back([held for held in left.unstarted if not held.is_lost])
         if self._is_draining:
             self._drain("the worker is shutting down")
 
     def recycled(self, room: Room, reason: str) -> None:
-        self._put_back(room.take_back())
+        self._backlog.put_back(room.take_back())
         self._listener.recycled(room.child.pid, reason)
 
     def failed(self, sentence: str) -> None:
@@ -514,11 +477,8 @@ class Pool:
     def _drain(self, reason: str) -> None:
         self._is_draining = True
         for room in self.brood.rooms.values():
-            self._put_back(room.take_back())
-        helds = [*self._backlog, *self._inline]
-        self._backlog.clear()
-        self._inline.clear()
-        self._return(helds, reason)
+            self._backlog.put_back(room.take_back())
+        self._return(self._backlog.take_out(lambda _: True), reason)
 
     def _cut_off(self, reason: str) -> None:
         self._drain(reason)

@@ -88,22 +88,32 @@ def choose(rooms: Iterable[Room], held: Held, pace: Pace) -> Room | None:
     best, fewest = None, 1 << 30
     for room in rooms:
         count = len(room.assigned)
-        if count < fewest and room.is_ready and room.stays and _may_take(room, held, count, pace):
+        if count < fewest and count < capacity(room, held, pace):
             best, fewest = room, count
             if count == 0:
                 break
     return best
 
 
-def _may_take(room: Room, held: Held, count: int, pace: Pace) -> bool:
-    if room.most is not None and room.finished + count >= room.most and not room.child.is_lane:
-        return False
-    if count == 0:
-        return True
-    if held.is_async or room.child.is_lane:
-        # One that has been in a fallen isolate runs alone, so that it is known who fells them.
-        return room.is_shared and count < room.slots and not held.delivery.deaths and not _holds_suspect(room)
-    return not room.is_shared and count <= pace.ahead(held.delivery.name)
+def capacity(room: Room, held: Held, pace: Pace) -> int:
+    """How many it may hold, this one among them."""
+    if not room.is_ready or not room.stays:
+        return 0
+    if room.child.is_lane:
+        return _shared_capacity(room, held)
+    most = _shared_capacity(room, held) if held.is_async else _prefetch(room, held, pace)
+    return most if room.most is None else min(most, room.most - room.finished)
+
+
+def _shared_capacity(room: Room, held: Held) -> int:
+    """One that has been in a fallen isolate runs alone, so that it is known who fells them."""
+    if not room.assigned:
+        return 1
+    return room.slots if room.is_shared and not held.delivery.deaths and not _holds_suspect(room) else 0
+
+
+def _prefetch(room: Room, held: Held, pace: Pace) -> int:
+    return 0 if room.assigned and room.is_shared else 1 + pace.ahead(held.delivery.name)
 
 
 def _holds_suspect(room: Room) -> bool:

@@ -9,6 +9,7 @@ from stem.contracts.broker import Broker
 from stem.core.delivery import Ending
 from stem.core.errors import StemError, StoreRefused
 from stem.core.event import event_kinds
+from stem.core.lifecycle import EventKind
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
 from stem.core.record import TaskError
 from stem.worker.backoff import Backoff
@@ -94,14 +95,18 @@ class Settler:
         self._write([(held, Ending(held.lease, Dead("not-storable", refusal), ending.run_seconds))])
 
     def _count(self, batch: list[Pair], refused: set[str]) -> None:
+        done = 0
         for held, ending in batch:
-            if ending.lease.id in refused:
+            if refused and ending.lease.id in refused:
                 self.counters["refused"] += 1
                 log.warning("task.lease-lost id=%s: its ending was refused; another worker has it", held.lease.id)
+            elif type(ending.settlement) is Done:
+                done += 1
             else:
                 self.counters[event_kinds(ending.settlement)[0]] += 1
-                if not isinstance(ending.settlement, Done):
-                    _tell(held, ending.settlement)
+                _tell(held, ending.settlement)
+        if done:
+            self.counters[EventKind.SUCCEEDED] += done
 
     def _pause(self, error: StemError) -> None:
         if not self._backoff.is_failing:

@@ -16,9 +16,9 @@ from stem.worker.wire import AskBody, AskPush, Ended, Extend, Frames, Ready, Wor
 ERROR = TaskError("ValueError", "böse", "stack", retryable=True)
 WORDS: list[Word] = [
     Ready(),
-    wire.ended(1, Done(msgspec.Raw(b'{"a":1}')), 0.5),
-    wire.ended(2, Retry(1.5, ERROR), 0.25, b'{"fraction":0.5}'),
-    wire.ended(3, Dead("not-retryable", ERROR, {"n": 1}), None),
+    Ended(1, 0.5, b'{"a":1}'),
+    Ended(2, 0.25, None, msgspec.json.encode(Retry(1.5, ERROR)), b'{"fraction":0.5}'),
+    Ended(3, None, None, msgspec.json.encode(Dead("not-retryable", ERROR, {"n": 1}))),
     Extend(4, 30.0),
     AskBody(5),
     AskPush(b"[]"),
@@ -58,14 +58,16 @@ def test_what_is_no_word_is_refused() -> None:
     ],
 )
 def test_a_settlement_comes_out_as_it_went_in(settlement: Settlement) -> None:
-    (word,) = Frames().words(wire.frame(wire.ended(9, settlement, 0.1, b'{"fraction":1}')))
+    (word,) = Frames().words(wire.ending(9, settlement, 0.1, b'{"fraction":1}'))
     assert isinstance(word, Ended)
     assert (word.number, word.run_seconds, word.meta) == (9, 0.1, {"progress": {"fraction": 1}})
     assert wire.settlement_of(word) == settlement
 
 
 def test_an_ending_without_progress_has_no_meta() -> None:
-    assert wire.ended(1, Done(msgspec.Raw(b"1")), None).meta == {}
+    (word,) = Frames().words(wire.ending(1, Done(msgspec.Raw(b"1")), None))
+    assert isinstance(word, Ended)
+    assert word.meta == {}
 
 
 @pytest.mark.parametrize("size", [0, 1, wire.INLINE_BODY_BYTES, wire.INLINE_BODY_BYTES + 1, 5_000_000])

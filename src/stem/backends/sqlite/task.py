@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -14,7 +14,9 @@ TOP_PRIORITY = 9
 
 # The columns of task_leased: seq, id, name, queue, state, attempt, fence, enqueued at, started at, unique key.
 LeasedRow = tuple[int, str, str, str, str, int, int, float, float | None, str | None]
-SEQ, FENCE, UNIQUE_KEY = 0, 6, 9
+SEQ: Final = 0
+FENCE: Final = 6
+UNIQUE_KEY: Final = 9
 
 
 @dataclass(slots=True, eq=False)
