@@ -17,6 +17,7 @@ from stem.control.ways import ears
 from stem.core.delivery import Delivery, Ending, Report
 from stem.core.errors import StemError
 from stem.core.lifecycle import EventKind
+from stem.runtime import metrics
 from stem.runtime.keys import Keyring
 from stem.runtime.service import Service, Ticker
 from stem.worker import wire
@@ -31,6 +32,7 @@ from stem.worker.herald import Herald
 from stem.worker.keeper import Keeper
 from stem.worker.manifest import Manifest
 from stem.worker.marks import FOLLOW_SECONDS, Marks
+from stem.worker.measures import measures
 from stem.worker.nursery import Child, Nursery
 from stem.worker.pool import Pool
 from stem.worker.scribe import Scribe
@@ -114,6 +116,7 @@ class Parts:
             Ticker("pruner", PRUNE_SECONDS, self._prune),
         ]
         self._rebuilt_at: float | None = None
+        self._measures = measures(self)
         self.fetcher = self._make_fetcher()
 
     def start(self, nursery: Nursery | None) -> None:
@@ -126,6 +129,7 @@ class Parts:
         self._ears.start()
         for ticker in self._tickers:
             ticker.start()
+        metrics.publish(self._measures)
         self._note(EventKind.WORKER_STARTED, {"queues": self.queues, "concurrency": self.settings.concurrency})
 
     def stop(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
@@ -144,6 +148,7 @@ class Parts:
         # It has had its time; what it could not write comes back when the leases run out.
         self.settler.stop(timeout_seconds=QUIET_SECONDS if is_written else 0.0)
         self.pool.stop()
+        metrics.withdraw(self._measures)
         self._ears.hush()  # operators may ask to the last
         if is_written:  # else the store is away, and will forget us by itself
             self._note(EventKind.WORKER_STOPPED, {"mode": mode, "counters": dict(self.settler.counters)})
