@@ -132,6 +132,14 @@ class Stem:
         """A task enqueued earlier, here or elsewhere. Whether it exists is found out when it is asked."""
         return TaskHandle(self.link, task_id, self._result)
 
+    def bulk(self, name: str) -> Any:
+        """The task of that name, to be run over a whole DataFrame on Spark: `app.bulk("image.resize").over(df)`. Needs the
+        extra `spark`. Raises UnknownTask, InvalidTask."""
+        from importlib import import_module
+
+        # By name: Spark's part builds on this one, and only who asks for it shall load it.
+        return import_module("stem.pipeline.bulk").Bulk(self, name)
+
     def close(self) -> None:
         """Close the store, if it was opened. Using the app again opens it again."""
         self.link.close()

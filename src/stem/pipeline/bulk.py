@@ -1,0 +1,163 @@
+"""One task over a whole DataFrame: `app.bulk("image.resize").over(df).to("results/")` runs its items on the executors."""
+
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stem.client.app import Stem
+from stem.client.context import running
+from stem.client.locate import path_of
+from stem.core.envelope import check_id
+from stem.core.errors import InvalidArguments, InvalidTask
+from stem.core.ids import uuid7
+from stem.pipeline import bulk_table
+from stem.pipeline.bulk_chunks import Folder, Kept
+from stem.pipeline.bulk_graves import fallen
+from stem.pipeline.bulk_id import worker_name
+from stem.pipeline.bulk_partition import KEPT, run_partition
+from stem.pipeline.bulk_watch import Tell, Watch, counted
+from stem.pipeline.bulk_words import Job
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEY = "__key"  # what the column that names an item is called on its way
+BURY_COUNT = 500
+RETRY_WAIT_SECONDS = 10.0
+
+
+class Summary(msgspec.Struct, frozen=True, rename="camel"):
+    """What a bulk came to. `buried` are the dead letters that this run has made: none for those that were there."""
+
+    bulk: str
+    table: str
+    items: int
+    succeeded: int
+    failed: int
+    buried: int
+    seconds: float
+
+
+class Bulk:
+    """A task of the app, to be run over DataFrames. Its retry policy, limits and middleware hold for each item."""
+
+    def __init__(self, app: Stem, name: str) -> None:
+        self._app = app
+        self._definition = app.sender(name).definition
+        limited = self._definition.rate_limit or self._definition.max_concurrency
+        if limited is not None:
+            raise InvalidTask(
+                f"{name} has a limit for the whole fleet, which executors cannot keep; "
+                "enqueue its rows instead: df.write.format('stem')."
+            )
+
+    def over(
+        self,
+        frame: "DataFrame",
+        *,
+        key: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        id: str | None = None,
+        partitions: int | None = None,
+        total: int | None = None,
+        retry_wait: float = RETRY_WAIT_SECONDS,
+        app: str | None = None,
+    ) -> "Over":
+        """Nothing runs yet. `columns` says which column each argument is (default: the one of its name), `key` which one
+        names the item; without it an item is named by its partition and place there. The same `id` is the same bulk: what
+        it has done is not done again. In a task the id follows from the task's. `retry_wait` is the longest pause before an
+        item's next attempt, and `app` where executors import the app from, if that is not to be seen.
+        Raises InvalidArguments, InvalidTask.
+        """
+        wanted = self._columns(frame.columns, columns, key)
+        chosen = frame.select(*[frame[column].alias(name) for name, column in wanted.items()])
+        if partitions is not None:
+            chosen = chosen.repartition(partitions)
+        name, path = self._definition.name, app or path_of(self._app)
+        job = Job(
+            bulk="" if id is None else check_id(id)[:64],
+            task=name,
+            app=path,
+            paths=[place for place in sys.path if place],
+            table="",
+            key=KEY if key is not None else None,
+            retry_wait_seconds=retry_wait,
+        )
+        return Over(self._app, chosen, job, total)
+
+    def _columns(self, there: Sequence[str], given: Mapping[str, str] | None, key: str | None) -> dict[str, str]:
+        signature = self._definition.signature
+        for column in [*(given or {}).values(), *([key] if key is not None else [])]:
+            if column not in there:
+                raise InvalidArguments(f"There is no column {column!r}; there are {', '.join(there)}.")
+        wanted = dict(given) if given is not None else {name: name for name in there}
+        if signature is not None:
+            if given is None and key is not None and key not in signature.names:
+                del wanted[key]
+            signature.bind_object(wanted)
+        return wanted if key is None else {**wanted, KEY: key}
+
+
+class Over:
+    """A bulk that is ready to run."""
+
+    def __init__(self, app: Stem, frame: "DataFrame", job: Job, total: int | None) -> None:
+        self._app, self._frame, self._job, self._total = app, frame, job, total
+
+    def to(self, table: str | os.PathLike[str], *, tell: Tell = lambda _items, _failed: None) -> Summary:
+        """Run all items, keep their results in this Delta table, and make dead letters of those that failed. `tell` hears
+        about once a second how far it is. Raises what stops it; a second call with the same id goes on from there."""
+        began_at = time.monotonic()
+        job = self._placed(os.fspath(table))
+        folder = Folder(job.table, job.bulk)
+        if bulk_table.committed(job.table, job.bulk):
+            return _summary(job, folder.kept(), 0, began_at)
+        files = self._run(job, folder, tell)
+        buried = self._bury(job, folder, files)
+        bulk_table.commit(job.table, job.bulk, files)
+        folder.tidy(files)
+        return _summary(job, files, buried, began_at)
+
+    def dataframe(self) -> "DataFrame":
+        """Run all items and give their results back: item, ok, result, reason, error_type, error_message, attempts,
+        started_at, finished_at. They are kept in the lake, in the table `bulk`."""
+        summary = self.to(os.path.join(self._app.settings.pipeline.lake, "bulk"))
+        return bulk_table.frame(self._frame.sparkSession, summary.table, summary.bulk)
+
+    def _placed(self, table: str) -> Job:
+        table = table if "://" in table else os.path.abspath(table)
+        context = running.get()
+        if self._job.bulk:
+            bulk = self._job.bulk
+        elif context is not None:  # the same in every attempt of the task
+            mark = hashlib.sha256(f"{self._job.task}\n{table}".encode()).hexdigest()[:8]
+            bulk = f"{context.id[:64]}.{mark}"
+        else:
+            bulk = uuid7(time.time(), os.urandom(10))
+        return msgspec.structs.replace(self._job, bulk=bulk, table=table)
+
+    def _run(self, job: Job, folder: Folder, tell: Tell) -> list[Kept]:
+        results = self._frame.mapInArrow(partial(run_partition, job), KEPT)
+        with Watch(self._frame.sparkSession, folder, worker_name(job.bulk), running.get(), self._total, tell):
+            return [Kept(**row.asDict()) for row in results.collect()]
+
+    def _bury(self, job: Job, folder: Folder, files: list[Kept]) -> int:
+        letters = iter(fallen(self._app, job, row) for file in files if file.failed for row in folder.failures(file))
+        some = (letter for letter in letters if letter is not None)
+        buried = 0
+        while batch := list(islice(some, BURY_COUNT)):
+            receipts = self._app.store.broker.bury(batch, worker=worker_name(job.bulk))
+            buried += sum(receipt.created for receipt in receipts)
+        return buried
+
+
+def _summary(job: Job, files: list[Kept], buried: int, began_at: float) -> Summary:
+    items, failed = counted(files)
+    return Summary(job.bulk, job.table, items, items - failed, failed, buried, round(time.monotonic() - began_at, 3))

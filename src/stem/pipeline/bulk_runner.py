@@ -1,0 +1,267 @@
+"""Run the items of a bulk, one after the other, and decide on each as a worker does: the child's side."""
+
+import random
+import select
+import signal
+import socket
+import time
+from array import array
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from stem.client.admit import Admitted
+from stem.client.app import Stem
+from stem.client.compose import draft
+from stem.client.context import TaskContext, running
+from stem.client.invoke import invoke
+from stem.client.policy import policy_for
+from stem.core.delivery import Delivery, Lease
+from stem.core.envelope import Envelope, Push, Receipt
+from stem.core.errors import InvalidArguments, SoftTimeLimitExceeded
+from stem.core.outcome import Cancelled, Dead, Done, Outcome, Rejected, Requeue, Retry, Returned
+from stem.core.record import TaskError
+from stem.core.settle import settle
+from stem.pipeline.bulk_id import task_id, worker_name
+from stem.pipeline.bulk_words import Again, Failed, Job, Told, Work, frame, receive
+
+TELL_SECONDS = 0.05  # what has ended is told this soon: only that is safe from a process that falls
+
+Entry = tuple[float, int, Again]  # due, tie-breaker, item
+
+
+class ItemContext(TaskContext):
+    """The context of whichever item runs just now. Most items never ask for it, so it is made of the item when one does."""
+
+    __slots__ = ("_job", "_of_all", "_partition", "item")
+
+    def __init__(self, app: Stem, envelope: Envelope, job: Job, partition: int) -> None:
+        self._job, self._partition, self._of_all = job, partition, envelope
+        self.item = Again(0, 0, b"{}", None, 0, 0)
+        super().__init__(app, self.delivery, envelope, _Channel(app), worker_name(job.bulk))
+
+    @property
+    def delivery(self) -> Delivery:
+        item, envelope = self.item, self._of_all
+        name = self._job.item_of(self._partition, item.number, item.key)
+        lease = Lease(task_id(self._job.bulk, name), 0)
+        return Delivery(lease, envelope.name, envelope.queue, item.attempt, item.deaths, b"")
+
+    @delivery.setter
+    def delivery(self, _delivery: Delivery) -> None: ...
+
+    @property
+    def _envelope(self) -> Envelope:
+        item = self.item
+        return msgspec.structs.replace(
+            self._of_all, id=self.delivery.lease.id, args=msgspec.Raw(item.raw), attempt=item.attempt
+        )
+
+    @_envelope.setter
+    def _envelope(self, _envelope: Envelope) -> None: ...
+
+
+class _Channel:
+    """An item's signs of life are heard through the cell; what it enqueues goes straight into the store."""
+
+    def __init__(self, app: Stem) -> None:
+        self._app = app
+
+    def beat(self, progress: dict[str, Any] | None) -> None: ...
+
+    def extend(self, seconds: float) -> None: ...
+
+    def push(self, pushes: Sequence[Push]) -> list[Receipt]:
+        return self._app.link.push(pushes)
+
+
+class Runner:
+    """`cell[0]` is the item that runs, and `clock[1]` since when: all that is left of a process that falls."""
+
+    def __init__(self, app: Stem, job: Job, partition: int, line: socket.socket, cell: memoryview) -> None:
+        self._task = app.tasks[job.task]
+        self._definition = self._task.definition
+        self._job = job
+        self._line = line
+        self._cell, self._clock = cell.cast("q"), cell.cast("d")
+        envelope = draft(job.task, self._definition.plan, is_fair=app.settings.fair_share)
+        self._envelope = envelope
+        self._policy = policy_for(envelope, self._definition.retry)
+        self._hooks = app.link.hooks
+        self._limit_bytes = app.settings.max_args_bytes
+        self._context = ItemContext(app, envelope, job, partition)
+        self._turns = Telling(line)
+        self._waiting: list[Entry] = []  # for their next attempt
+        self._count = 0
+
+    def serve(self) -> None:
+        running.set(self._context)
+        if self._definition.soft_limit is not None:
+            signal.signal(signal.SIGALRM, self._too_long)
+        while (word := self._next()) is not None:
+            match word:
+                case Work():
+                    self._run_block(word)
+                case Again():
+                    self._run(word)
+            self._cell[0] = -1
+            self._turns.tell()
+
+    def _next(self) -> Work | Again | None:
+        """The next word; meanwhile what comes due is run."""
+        while self._waiting:
+            due = self._waiting[0][0] - time.time()
+            if due <= 0:
+                self._run_due()
+                self._cell[0] = -1
+                self._turns.tell_soon()
+            elif self._turns.has_news:
+                self._turns.tell()
+            elif select.select([self._line], [], [], due)[0]:
+                break
+        self._turns.tell()
+        return receive(self._line)
+
+    def _run_block(self, work: Work) -> None:
+        chunk, keys, first = work.chunk, work.keys, work.first
+        for place, raw in enumerate(work.raws):
+            if self._waiting and self._waiting[0][0] <= time.time():
+                self._run_due()
+            self._run(Again(chunk, first + place, raw, None if keys is None else keys[place], 0, 0))
+
+    def _run_due(self) -> None:
+        self._run(heappop(self._waiting)[2])
+
+    def _run(self, item: Again) -> None:
+        started_at = self._clock[1] = time.time()
+        self._cell[0] = item.number
+        outcome = self._outcome(item)
+        finished_at = time.time()
+        if type(outcome) is Returned and not self._hooks.middleware:  # as settle decides, without its detours
+            self._turns.done(item, bytes(outcome.payload), started_at, finished_at)
+        else:
+            self._decide(item, outcome, started_at, finished_at)
+
+    def _outcome(self, item: Again) -> Outcome:
+        signature = self._definition.signature
+        try:
+            arguments = {} if signature is None else signature.decode(msgspec.Raw(item.raw))
+        except InvalidArguments as error:
+            return Rejected("invalid-arguments", TaskError(type(error).__name__, str(error)))
+        self._context.item = item
+        call = Admitted(self._task, self._definition, self._envelope, arguments, self._hooks, self._limit_bytes)
+        limit = self._definition.soft_limit
+        if limit is None:
+            return invoke(call, self._context, catch_interrupts=True)
+        signal.setitimer(signal.ITIMER_REAL, limit)
+        try:
+            return invoke(call, self._context, catch_interrupts=True)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _decide(self, item: Again, outcome: Outcome, started_at: float, finished_at: float) -> None:
+        roll = random.random()  # noqa: S311 - jitter
+        settlement = settle(outcome, self._policy, attempt=item.attempt, deaths=item.deaths, roll=roll)
+        if not isinstance(outcome, Rejected):
+            self._hooks.settle(self._context, settlement)
+        match settlement:
+            case Done(payload):
+                self._turns.done(item, bytes(payload), started_at, finished_at)
+            case Retry(delay_seconds=delay):
+                self._wait(item, min(delay, self._job.retry_wait_seconds))
+            case Dead(reason, error):
+                self._turns.failed(item, reason, error, started_at, finished_at)
+            case Cancelled(reason):
+                error = TaskError("Cancelled", reason)
+                self._turns.failed(item, "cancelled", error, started_at, finished_at, is_cancelled=True)
+            case Requeue():
+                raise TypeError(f"{settlement} is not for an item.")
+
+    def _wait(self, item: Again, seconds: float) -> None:
+        again = msgspec.structs.replace(item, attempt=item.attempt + 1)
+        self._count += 1
+        heappush(self._waiting, (time.time() + seconds, self._count, again))
+        self._turns.parked(again)
+
+    def _too_long(self, _number: int, _frame: FrameType | None) -> None:
+        if self._context.is_running:
+            raise SoftTimeLimitExceeded(f"The item ran past its soft limit of {self._definition.soft_limit:g} s.")
+
+
+class Telling:
+    """Gathers what is to be told, a chunk at a time, and sends it before it gets old."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._told_at = time.time()
+        self._begin(0)
+
+    def done(self, item: Again, payload: bytes, started_at: float, finished_at: float) -> None:
+        if item.chunk != self._chunk:
+            self._turn_to(item.chunk)
+        self._numbers.append(item.number)
+        self._payloads.append(payload)
+        self._attempts.append(item.attempt + 1)
+        self._times.append(started_at)
+        self._times.append(finished_at)
+        if finished_at - self._told_at > TELL_SECONDS:
+            self.tell()
+
+    def failed(
+        self,
+        item: Again,
+        reason: str,
+        error: TaskError,
+        started_at: float,
+        finished_at: float,
+        *,
+        is_cancelled: bool = False,
+    ) -> None:
+        self._turn_to(item.chunk)
+        self._failed.append(Failed(item.number, reason, error, item.attempt + 1, started_at, finished_at, is_cancelled))
+        self.tell_soon()
+
+    def parked(self, item: Again) -> None:
+        self._turn_to(item.chunk)
+        self._parked.append((item.number, item.attempt))
+        self.tell_soon()
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self._numbers or self._failed or self._parked)
+
+    def tell_soon(self) -> None:
+        if time.time() - self._told_at > TELL_SECONDS:
+            self.tell()
+
+    def tell(self) -> None:
+        if self.has_news:
+            told = Told(
+                self._chunk,
+                self._numbers,
+                self._payloads,
+                self._attempts,
+                self._times.tobytes(),
+                self._failed,
+                self._parked,
+            )
+            self._line.sendall(frame(told))
+        self._told_at = time.time()
+        self._begin(self._chunk)
+
+    def _turn_to(self, chunk: int) -> None:
+        if chunk != self._chunk:
+            self.tell()
+            self._begin(chunk)
+
+    def _begin(self, chunk: int) -> None:
+        self._chunk = chunk
+        self._numbers: list[int] = []
+        self._payloads: list[bytes] = []
+        self._attempts: list[int] = []
+        self._times = array("d")
+        self._failed: list[Failed] = []
+        self._parked: list[tuple[int, int]] = []
