@@ -89,23 +89,25 @@ class Fetcher:
                 self._await_room()
                 continue
             try:
-                found = self._claim(room)
+                is_more = self._claim(room)
                 self._backoff.succeeded()
                 self.polled_at, self.has_polled = time.monotonic(), True
-                if not found:
+                if not is_more:
                     self._turns.wait(self._round_seconds)
             except StemError as error:
                 if not self._stopped.is_set():
                     self._lost(error)
 
     def _claim(self, room: int) -> bool:
+        """False: there was less than there is room for, and it is time to wait for more."""
         self._pace()
-        deliveries = self._turns.claim(min(room, MOST_AT_ONCE), self._lease_seconds)
+        limit = min(room, MOST_AT_ONCE)
+        deliveries = self._turns.claim(limit, self._lease_seconds)
         if deliveries:
             self._offer(deliveries)
         else:
             self._pace_from = None  # there is nothing to do, which says nothing of how long tasks take
-        return bool(deliveries)
+        return len(deliveries) >= limit
 
     def _pace(self) -> None:
         """Not by the time between two claims: tasks that began together end together, however long they took."""

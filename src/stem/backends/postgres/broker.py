@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from stem.backends.postgres.bell import NOTIFY, News, news, payloads
 from stem.backends.postgres.columns import array, column, json_text, numbers
+from stem.backends.postgres.exchange import Statement
 from stem.backends.postgres.housekeeping import Housekeeper
 from stem.backends.postgres.joining import joined
 from stem.backends.postgres.link import Timed
@@ -60,12 +61,13 @@ class PostgresBroker(Broker):
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         names = list(dict.fromkeys(queues))
         until_due = 3600.0
+        asked = Statement(ask("wait", self._space.schema), (self._space.namespace, array(names)))
 
         def look(left: float) -> bool | None:
             nonlocal until_due
-            ((is_ready, due),) = self._space.ask("wait", queues=names, timeout_seconds=left)
-            until_due = 3600.0 if due is None else due
-            return True if is_ready or until_due <= 0 else None
+            ((is_ready, due),) = self._space.link.cells(asked, timeout_seconds=left)
+            until_due = 3600.0 if due is None else float(due)
+            return True if is_ready == "t" or until_due <= 0 else None
 
         def concerns(told: News) -> bool:
             return told.any_queue or not told.queues.isdisjoint(names)

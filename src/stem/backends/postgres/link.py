@@ -48,10 +48,12 @@ class Link:
         """Execute one statement as one transaction; what it returns."""
         return self._tried(lambda conn: _fetched(conn, query, values), timeout_seconds)
 
-    def cells(self, asked: Statement, also: Sequence[Statement] = ()) -> Cells:
+    def cells(self, asked: Statement, also: Sequence[Statement] = (), *, timeout_seconds: float | None = None) -> Cells:
         """Execute a statement as one transaction; what it returns, as texts. Others that come along are each one of their own,
         in the same round trip; nobody is told if they fail."""
-        return self._tried(lambda conn: exchange(conn.pgconn, conn.info.encoding, conn.deadline, asked, also), None)
+        return self._tried(
+            lambda conn: exchange(conn.pgconn, conn.info.encoding, conn.deadline, asked, also), timeout_seconds
+        )
 
     def transaction(self, work: "Callable[[Timed], T]") -> T:
         """Do some work in one transaction. It may be done over after a deadlock."""

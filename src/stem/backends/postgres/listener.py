@@ -1,5 +1,6 @@
 """One LISTENing connection a store, which wakes all of its waiters; never required, only quick."""
 
+import select
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -113,9 +114,13 @@ class Listener:
     def _hear(self, conn: Timed) -> None:
         conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
         self._wake(News(lost=True))  # what was told before we listened is lost on us
+        pgconn, poller = conn.pgconn, select.poll()
+        poller.register(pgconn.socket, select.POLLIN)
         while not self._is_closed:
-            for notification in conn.notifies(timeout=_BREATH_SECONDS, stop_after=1):
-                self._wake(_read(notification.payload))
+            if poller.poll(_BREATH_SECONDS * 1000):
+                pgconn.consume_input()
+            while (told := pgconn.notifies()) is not None:
+                self._wake(_read(told.extra))
 
     def _wake(self, told: News) -> None:
         with self._lock:
@@ -125,7 +130,7 @@ class Listener:
                     waiter.woken.set()
 
 
-def _read(text: str) -> News:
+def _read(text: bytes) -> News:
     try:
         return msgspec.json.decode(text, type=News)
     except msgspec.MsgspecError:

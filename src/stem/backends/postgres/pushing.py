@@ -28,7 +28,20 @@ def push(run: Run, schema: str, namespace: str, pushes: Sequence[Push]) -> list[
 
 def push_one(schema: str, namespace: str, push: Push) -> Statement:
     """What stores a push without a unique key; it answers `t` if that created the task."""
-    values = (namespace, *[cell or None for cell in _columns([push])])
+    sent = push.envelope
+    spans = (push.delay_seconds, push.expires_seconds, sent.visibility_timeout)
+    delay, expires_in, visibility = [None if each is None else str(each) for each in spans]
+    not_before, expires_at = [
+        None if each is None else str(seconds(each)) for each in (sent.not_before, sent.expires_at)
+    ]
+    values = (
+        namespace,
+        *[column([each]) or None for each in (sent.id, sent.name, sent.queue)],
+        str(sent.priority),
+        *(delay, not_before, expires_in, expires_at, visibility),
+        json_text(sent.meta) if sent.meta else None,
+        _body(sent),
+    )
     return Statement(numbered("push_one", len(values), schema), values)
 
 
