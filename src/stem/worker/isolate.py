@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Generator
 from contextlib import suppress
 from types import FrameType, coroutine
@@ -13,11 +14,12 @@ from typing import Any, NoReturn
 from stem.client.admit import Admitted
 from stem.client.app import Stem
 from stem.client.attempt import Verdict, aattempt, attempt
-from stem.client.context import running
+from stem.client.context import key_of, running
+from stem.client.engines import close_engines, engine
 from stem.client.task import AsyncTask
 from stem.core.delivery import Delivery
 from stem.core.errors import SoftTimeLimitExceeded, TaskRevoked
-from stem.core.outcome import Raised, Revoked
+from stem.core.outcome import Raised, Requeue, Revoked
 from stem.core.record import TaskError
 from stem.core.settle import Policy, settle
 from stem.worker import wire
@@ -51,11 +53,14 @@ class Isolate:
         try:
             self._line.tell(wire.Ready())
             while run := self.receive():
-                while run is not None:
+                while run is not None and self.is_async(run):
                     # What comes back must come next: it shared the inbox with coroutines and cannot run among them.
-                    run = self._shared.serve(run) if self.is_async(run) else self._run(run)
+                    run = self._shared.serve(run)
+                if run is not None:
+                    self._run(run)
         except OSError:
             os._exit(LOST_THE_LINE)
+        close_engines()
         os._exit(0)
 
     def receive(self, flags: int = 0) -> wire.Run | None:
@@ -77,6 +82,9 @@ class Isolate:
         self._line.send(wire.ending(channel.number, verdict.settlement, verdict.run_seconds, channel.progress))
 
     def _run(self, run: wire.Run) -> None:
+        if run.is_over:
+            self._reap(run)
+            return
         self._next = channel = RunChannel(self._cell, self._line, 0, run.number)
         self._cell.begin(0, run.number)
         delivery = self.delivery(run)
@@ -95,13 +103,25 @@ class Isolate:
         self.end(channel, verdict)
         self._cell.end(0)  # told first: who falls silent here has run, and who came back from a fork is gone by now
 
+    def _reap(self, run: wire.Run) -> None:
+        """The isolate has died that ran it; what its engine left behind is ended before the store hears of it."""
+        self._cell.begin(0, run.number)
+        task = self._tasks.get(run.name)
+        if task is not None and task.definition.engine is not None:
+            try:
+                engine(task.definition.engine).reap(key_of(self._app, run.delivery(b"")))
+            except Exception:  # noqa: BLE001 - the next attempt will try again, before it begins
+                traceback.print_exc()
+        self._line.send(wire.ending(run.number, Requeue(), None))
+        self._cell.end(0)
+
     def _begin(self, call: Admitted) -> None:
         soft_limit, hard_limit = call.soft_limit, call.hard_limit
         if soft_limit is not None or hard_limit is not None:
             self._cell.limit(0, soft_limit, hard_limit)
         self._current = self._next
 
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+    def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         """Runs in the main thread, between two lines; raises only where those lines are the handler's own."""
         self._shared.interrupt()
         context, channel = running.get(), self._current
@@ -110,7 +130,7 @@ class Isolate:
         reason = channel.interruption()
         if reason is not None:
             self._current = None  # once is enough: a handler may need its time to clean up
-            raise reason
+            context.interrupt(reason, frame)
 
 
 class Shared:

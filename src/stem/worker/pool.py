@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from signal import SIGKILL, SIGTERM
 from threading import Condition, Thread
@@ -30,6 +30,7 @@ from stem.worker.backlog import Backlog
 from stem.worker.brood import Brood, Parent
 from stem.worker.cell import REVOKED, SOFT_LIMIT
 from stem.worker.deaths import estate, is_out_of_memory
+from stem.worker.garbage import sought_seldom
 from stem.worker.guard import LOOK_SECONDS, Begun, Deaf, Defiant, InTheWay, Limits, Overdue, SoftlyOverdue, Told, look
 from stem.worker.held import Held
 from stem.worker.nursery import Child, Nursery
@@ -213,9 +214,11 @@ class Pool:
     def _run(self) -> None:
         self._selector.register(self._wake, selectors.EVENT_READ, self._clear)
         try:
-            self.brood.open(self._nursery)
-            while not self._is_stopped:
-                self._go_round()
+            # Where tasks run in this very process, their garbage is none of our business.
+            with nullcontext() if self.brood.has_own_lane else sought_seldom():
+                self.brood.open(self._nursery)
+                while not self._is_stopped:
+                    self._go_round()
         finally:
             self._close()
 
@@ -279,6 +282,9 @@ class Pool:
         self.brood.count_task(room)
         if held is None or held.is_lost:
             return
+        if held.fate is not None:
+            self._end(held, held.fate, held.ran_seconds)
+            return
         if held.verdict is not None and not isinstance(settlement, Done):
             settlement = _decided(held, held.verdict)  # it ended because it was told to
         elif word.run_seconds is not None:
@@ -288,7 +294,7 @@ class Pool:
     def _end(self, held: Held, outcome: Outcome, run_seconds: float | None) -> None:
         """An ending that the isolate could not tell."""
         if not held.is_lost:
-            self._finish(held, Ending(held.lease, _decided(held, outcome), run_seconds))
+            self._finish(held, Ending(held.lease, _decided(held, held.fate or outcome), run_seconds))
 
     def _finish(self, held: Held, ending: Ending) -> None:
         held.is_ended = True
@@ -392,7 +398,7 @@ class Pool:
 
     def _tell_to_stop(self, room: Room, held: Held, verdict: Outcome, signal_number: int = SIGTERM) -> None:
         """By an exception first; the guard sees to the rest."""
-        if held.told_at:
+        if held.told_at or held.fate is not None:
             return
         held.verdict, held.told_at, held.signal = verdict, time.monotonic(), signal_number
         slot = room.slot_of(held)
@@ -462,7 +468,11 @@ class Pool:
             if held.verdict is None and not room.is_doomed:
                 pid = room.child.pid
                 log.warning("isolate.died pid=%d code=%d oom=%s task=%s", pid, exit_code, is_oom, held.lease.id)
-            self._end(held, outcome, ran)
+            if held.has_engine and held.fate is None and not self._is_draining:
+                held.meet(outcome, ran)
+                left.unstarted.append(held)
+            else:
+                self._end(held, outcome, ran)
         self._backlog.put_back([held for held in left.unstarted if not held.is_lost])
         if self._is_draining:
             self._drain("the worker is shutting down")

@@ -34,6 +34,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     attempt: int
     deaths: int
     body: bytes | None
+    is_over: bool = False  # the isolate that ran it has died; only what its engine left behind is to be ended
 
     def delivery(self, body: bytes) -> Delivery:
         return Delivery(Lease(self.id, self.fence), self.name, self.queue, self.attempt, self.deaths, body)
@@ -91,17 +92,23 @@ def run_of(number: int, delivery: Delivery) -> bytes:
     return _packer.encode(run)
 
 
+def rites_of(number: int, delivery: Delivery) -> bytes:
+    """A run that is over, for its engine to clear up after."""
+    lease = delivery.lease
+    return _packer.encode(
+        (number, lease.id, lease.fence, delivery.name, delivery.queue, delivery.attempt, delivery.deaths, b"", True)
+    )
+
+
 def read_run(packet: bytes | memoryview) -> Run:
     return _runs.decode(packet)
 
 
 def ending(number: int, settlement: Settlement, run_seconds: float | None, progress: bytes = b"") -> bytes:
     """The frame of an `Ended`. Sent for every task: without the detour over the word itself."""
-    if type(settlement) is Done:
-        word = ("e", number, run_seconds, bytes(settlement.payload), None, progress)
-    else:
-        word = ("e", number, run_seconds, None, msgspec.json.encode(settlement), progress)
-    return framed(_packer.encode(word))
+    payload = bytes(settlement.payload) if isinstance(settlement, Done) else None
+    other = None if payload is not None else msgspec.json.encode(settlement)
+    return framed(_packer.encode(("e", number, run_seconds, payload, other, progress)))
 
 
 def settlement_of(word: Ended) -> Settlement:
