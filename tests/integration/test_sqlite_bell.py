@@ -57,6 +57,18 @@ def test_a_ring_for_another_queue_lets_it_sleep_on(store: Store, path: Path) -> 
     assert waiter.result(10)
 
 
+def test_who_waits_for_another_kind_is_not_even_woken(path: Path) -> None:
+    bell = Bell(path)
+    with bell.listening(["1:channel:news"]) as other, bell.listening(["1:done"]) as meant:
+        bell.ring(["1:done", "1:events"])
+        assert meant.sleep(5, frozenset({"1:done"}))
+        assert not other.sleep(0.01, frozenset({"1:done"}))  # it would have heard it, had it been told
+        bell.ring(["2:channel:news"])
+        assert not other.sleep(0.01, frozenset({"2:channel:news"}))
+        bell.ring(["1:channel:other"])
+        assert other.sleep(5, frozenset({"1:channel:other"}))  # of its kind: told, whichever it is
+
+
 def test_an_idle_wait_uses_less_than_a_hundredth_of_a_core(store: Store) -> None:
     before = time.process_time()
     assert not store.broker.wait(["a", "b", "c"], timeout_seconds=2)
@@ -71,7 +83,7 @@ def test_who_has_waited_takes_its_socket_away(store: Store, path: Path) -> None:
 def test_the_sockets_of_the_killed_are_cleared_by_the_next_ring(store: Store, path: Path) -> None:
     child = os.fork()
     if child == 0:
-        with Bell(path).listening():
+        with Bell(path).listening([]):
             os._exit(0)  # as a kill would: nothing is cleaned up
     os.waitpid(child, 0)
     (left,) = ears(path)

@@ -15,30 +15,34 @@ _numbers = count(1)
 
 
 class Bell:
-    """Rings carry topics, so that a sleeper can sleep on. A ring may get lost: sleepers look for themselves now and then."""
+    """Rings carry topics (`namespace:kind`, or `namespace:kind:which`), so that a sleeper can sleep on; whose socket says
+    that it waits for other kinds is not woken at all. A ring may get lost: sleepers look for themselves now and then."""
 
     def __init__(self, database: Path) -> None:
         self._folder = Path(f"{database}-bell")
+        self._place = str(self._folder)
         self._handle: int | None = None
 
     def ring(self, topics: Iterable[str]) -> None:
         """Wake those who wait. Never blocks, never fails: the change is already stored."""
+        rung = list(topics)
+        kinds = set(map(_kind, rung))
         try:
-            names = os.listdir(self._folder)
+            names = [name for name in os.listdir(self._place) if _is_concerned(name, kinds)]
         except OSError:
             return
         if not names:
             return
-        message = "\n".join(topics).encode()[:4096]
+        message = "\n".join(rung).encode()[:4096]
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ringer:
             ringer.setblocking(False)
             for name in names:
                 self._ring_one(ringer, name, message)
 
     @contextmanager
-    def listening(self) -> Iterator["Listener"]:
+    def listening(self, topics: Iterable[str]) -> Iterator["Listener"]:
         """Hung before the first look, so that nothing can happen unheard between look and sleep."""
-        name = f"{os.getpid()}-{next(_numbers)}"
+        name = "=".join([f"{os.getpid()}-{next(_numbers)}", *sorted(set(map(_kind, topics)))])
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
             ear.setblocking(False)
             try:
@@ -71,12 +75,22 @@ class Bell:
 
     def _address(self, name: str) -> str:
         """A path short enough for a socket: a deep folder is reached through a handle on it."""
-        path = str(self._folder / name)
+        path = f"{self._place}/{name}"
         if len(os.fsencode(path)) <= _LONGEST_ADDRESS:
             return path
         if self._handle is None:
             self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         return f"/proc/self/fd/{self._handle}/{name}"
+
+
+def _kind(topic: str) -> str:
+    return ":".join(topic.split(":", 2)[:2])
+
+
+def _is_concerned(name: str, kinds: set[str]) -> bool:
+    """By the name of its socket; one that names no kind may wait for anything."""
+    _, *waited_for = name.split("=")
+    return not waited_for or not kinds.isdisjoint(waited_for)
 
 
 class Listener:

@@ -79,7 +79,7 @@ class Space:
             return False
         heard = frozenset(self._topic(topic) for topic in topics)
         try:
-            with self.bell.listening() as listener:
+            with self.bell.listening(heard) as listener:
                 while not self.file.is_closed:
                     _, traces = self.file.traces()  # before the look, so that no change falls between the two
                     if is_true():
