@@ -8,6 +8,7 @@ import msgspec
 from stem.client import signing
 from stem.client.app import Stem
 from stem.client.definition import Definition
+from stem.client.engines import engine
 from stem.client.middleware import Hooks
 from stem.client.policy import policy_for
 from stem.client.task import Task
@@ -52,7 +53,7 @@ class Admitted(msgspec.Struct, frozen=True, eq=False):
 
 
 def admit(app: Stem, delivery: Delivery) -> Admitted | Rejected:
-    """Reasons to reject: envelope-unreadable, signature-invalid, unknown-task, invalid-arguments."""
+    """Reasons to reject: envelope-unreadable, signature-invalid, unknown-task, invalid-arguments, engine-unavailable."""
     try:
         envelope = envelopes.decode(delivery.body, attempt=delivery.attempt)
         if app.link.keyring:
@@ -67,9 +68,19 @@ def admit(app: Stem, delivery: Delivery) -> Admitted | Rejected:
         definition = task.definition
         signature = definition.signature
         arguments = signature.decode(envelope.args) if signature is not None else envelope.arguments()
+        if definition.engine is not None and (reason := _no_engine(definition.engine)) is not None:
+            return reason
     except (EnvelopeUnreadable, SignatureInvalid, UnknownTask, InvalidArguments) as error:
         return Rejected(_REASONS[type(error)], TaskError(type(error).__name__, str(error)))
     return Admitted(task, definition, envelope, arguments, app.link.hooks, app.settings.max_args_bytes)
+
+
+def _no_engine(name: str) -> Rejected | None:
+    try:
+        engine(name)
+    except StemError as error:
+        return Rejected("engine-unavailable", TaskError(type(error).__name__, str(error)))
+    return None
 
 
 _REASONS: dict[type[StemError], str] = {

@@ -2,9 +2,12 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from contextvars import ContextVar
 from datetime import timedelta
 from logging import Logger, LoggerAdapter, getLogger
+from threading import Lock
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from stem.client.app import Stem
     from stem.client.handle import TaskHandle
     from stem.client.sender import Sender
+    from stem.contracts.engine import Interrupter
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,7 +60,19 @@ class TaskContext:
     It is good while the attempt runs, in any thread of it.
     """
 
-    __slots__ = ("_app", "_channel", "_envelope", "_logger", "delivery", "is_running", "worker")
+    __slots__ = (
+        "_app",
+        "_channel",
+        "_envelope",
+        "_logger",
+        "_notes",
+        "_turn",
+        "delivery",
+        "has_told",
+        "interrupter",
+        "is_running",
+        "worker",
+    )
 
     def __init__(self, app: "Stem", delivery: Delivery, envelope: Envelope, channel: Channel, worker: str) -> None:
         self.delivery = delivery
@@ -66,6 +82,10 @@ class TaskContext:
         self._envelope = envelope
         self._channel = channel
         self._logger: TaskLogger | None = None
+        self.interrupter: Interrupter | None = None  # how an engine wants to be interrupted
+        self.has_told = False  # the handler reports its progress itself
+        self._notes: dict[str, Any] = {}
+        self._turn: Lock | None = None  # for two who report: the handler, and a thread of its engine
 
     def __repr__(self) -> str:
         return f"TaskContext({self.id!r}, {self.name!r}, attempt={self.attempt})"
@@ -126,7 +146,8 @@ class TaskContext:
 
     def progress(self, fraction: float | None = None, message: str = "", **data: Any) -> None:
         """Say how far the task is; the latest word is `meta["progress"]` of its record. Raises InvalidTask, TaskRevoked."""
-        self._channel.beat(_progress({"fraction": fraction, "message": message, **data}))
+        self.has_told = True
+        self._tell({"fraction": fraction, "message": message, **data})
 
     def extend_lease(self, seconds: float | timedelta) -> None:
         """Keep the task for at least this long, whatever becomes of renewals. Raises InvalidTask, TaskRevoked."""
@@ -164,6 +185,32 @@ class TaskContext:
         arguments = sender.bind_object({} if args is None else args)
         return sender.enqueue_by(self._channel.push, self._app.link, arguments)
 
+    # For the engine that runs it (stem.contracts.engine.Attempt)
+
+    @property
+    def key(self) -> str:
+        return key_of(self._app, self.delivery)
+
+    def note(self, **facts: Any) -> None:
+        self._turn = self._turn or Lock()
+        self._notes.update(facts)
+        self._tell({"fraction": None, "message": ""})
+
+    def report(self, fraction: float | None, message: str) -> None:
+        if not self.has_told:
+            self._tell({"fraction": fraction, "message": message})
+
+    def interrupt(self, reason: BaseException, frame: FrameType | None) -> None:
+        """Raises the reason, or leaves it to the engine to do so when it can."""
+        if self.interrupter is None:
+            raise reason
+        self.interrupter(reason, frame)
+
+    def _tell(self, progress: dict[str, Any]) -> None:
+        told = _progress({**progress, **self._notes})
+        with self._turn or nullcontext():
+            self._channel.beat(told)
+
     def _noted(self, name: str) -> str | None:
         value = self._envelope.meta.get(name)
         return value if isinstance(value, str) else None
@@ -181,6 +228,11 @@ def current_task() -> TaskContext:
             "No task is running here; call this from a task's function (in a test: enqueue it within stem.testing.eager)."
         )
     return context
+
+
+def key_of(app: "Stem", delivery: Delivery) -> str:
+    """Names a task on machines that several apps share; ids alone may be anybody's."""
+    return f"{app.settings.namespace}/{delivery.name}/{delivery.lease.id}"
 
 
 def lineage(context: TaskContext, meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from stem.client.policy import (
     check_retry_on,
     seconds,
 )
-from stem.client.signature import Signature
+from stem.client.signature import Fills, Signature
 from stem.core.envelope import check_name, check_priority, check_queue
 from stem.core.errors import InvalidTask
 from stem.core.ratelimit import Rate, parse_rate
@@ -59,6 +59,7 @@ class Definition:
     rate_burst: float | None = None  # None: as much as the rate suggests
     rate_per: str | None = None  # the header whose values have rates of their own
     isolate: bool = True
+    engine: str | None = None  # None: a plain call
 
 
 def defaults(
@@ -105,6 +106,7 @@ def define(
     priority: int | None = None,
     unique: Any = None,
     isolate: bool = True,
+    engine: str | None = None,
     visibility_timeout: Any = None,
 ) -> Definition:
     """Raises InvalidTask."""
@@ -125,7 +127,7 @@ def define(
     return Definition(
         name=name,
         function=function,
-        signature=Signature(name, function),
+        signature=Signature(name, function, _fills(name, function, engine, isolate)),
         plan=plan,
         retry=defaults.retry if retry is None else check_retry(retry),
         soft_limit=soft,
@@ -138,6 +140,7 @@ def define(
         rate_burst=None if rate_burst is None else float(rate_burst),
         rate_per=rate_per,
         isolate=isolate,
+        engine=engine,
     )
 
 
@@ -184,6 +187,19 @@ def _refuse_what_is_no_function(function: Any) -> None:
         )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidTask(f"Task {function.__qualname__} yields, and a task returns one value; return a list instead.")
+
+
+def _fills(name: str, function: Callable[..., Any], engine: str | None, isolate: bool) -> Fills | None:
+    """Which parameters the engine gives their values."""
+    if engine is None:
+        return None
+    if inspect.iscoroutinefunction(inspect.unwrap(function)):
+        raise InvalidTask(f"Task {name} is an async def, and the engine {engine!r} calls plain functions; use def.")
+    if not isolate:
+        raise InvalidTask(f"Task {name} is not isolated, and the engine {engine!r} needs that; leave isolate out.")
+    from stem.contracts.engine import load  # here: few apps have such a task
+
+    return load(engine).fills
 
 
 def _above_zero(what: str, value: Any) -> float | None:

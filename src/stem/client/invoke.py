@@ -1,11 +1,13 @@
 """Run an admitted call, with the hooks around it, and say what it came to."""
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from inspect import unwrap
 from typing import Any, TypeVar
 
 from stem.client.admit import Admitted
 from stem.client.context import RetryRequested, TaskContext
+from stem.client.engines import engine
 from stem.core.encode import encode_json
 from stem.core.errors import InvalidArguments, TaskRevoked
 from stem.core.outcome import Raised, Returned, Revoked
@@ -27,9 +29,9 @@ def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> R
             if call.hooks.middleware:
                 call.hooks.consume(context)
                 with call.hooks.around(context):
-                    value = _finished(call.function(**_arguments(call, context)))
+                    value = _called(call, context)
             else:
-                value = _finished(call.function(**_arguments(call, context)))
+                value = _called(call, context)
         finally:
             context.is_running = False
     except BaseException as error:  # a task may raise anything
@@ -78,6 +80,15 @@ def raised(
             retryable=is_of_a_class and not isinstance(error, no_retry_on) and _is_retryable(error),
         )
     )
+
+
+def _called(call: Admitted, context: TaskContext) -> Any:
+    name = call.definition.engine
+    if name is None:
+        return _finished(call.function(**_arguments(call, context)))
+    signature = call.definition.signature
+    filled = None if signature is None else signature.filled
+    return engine(name).run(partial(call.function, **_arguments(call, context)), filled, context)
 
 
 def _arguments(call: Admitted, context: TaskContext) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class TaskOptions(TypedDict, total=False):
     priority: int | None  # 0 (last) to 9 (first), default 5
     unique: UntilDone | Duration | None
     isolate: bool
+    engine: str | None  # what calls the function: "spark" gives it a session
     visibility_timeout: Duration | None
 
 

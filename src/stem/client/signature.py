@@ -14,6 +14,8 @@ from stem.core.envelope import encode_args
 from stem.core.errors import InvalidArguments, InvalidTask
 from stem.core.ids import canonical
 
+Fills = Callable[[str, object], bool]  # whether an engine gives the parameter of this name and hint its value
+
 CONTEXT_CLASS = TaskContext.__name__  # what is left of an annotation that cannot be resolved
 
 
@@ -24,14 +26,19 @@ class Signature:
     no form for counts as Any. Defaults are not stored, so they are those of the code that runs the task.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+    def __init__(self, name: str, function: Callable[..., Any], fills: Fills | None = None) -> None:
         parameters = list(inspect.signature(function).parameters.values())
         hints = _hints(function)
         self.name = name
         for parameter in parameters:
             _refuse_positional(name, parameter)
         self.context = _context_of(name, [p.name for p in parameters if _is_context(hints.get(p.name))])
-        arguments = [p for p in parameters if p.name != self.context]
+        filled = [p.name for p in parameters if fills is not None and fills(p.name, hints.get(p.name))]
+        if len(filled) > 1:
+            raise InvalidTask(f"Task {name} takes {' and '.join(filled)}, and its engine fills one; keep one of them.")
+        self.filled = filled[0] if filled else None  # by the engine
+        self.given = frozenset(each for each in (self.context, self.filled) if each is not None)  # by the worker
+        arguments = [p for p in parameters if p.name not in self.given]
         extra = next((p for p in arguments if p.kind is p.VAR_KEYWORD), None)
         named = [p for p in arguments if p is not extra]
         self.names = tuple(p.name for p in named)
@@ -75,10 +82,8 @@ class Signature:
         if not self._takes_more:
             unknown = ", ".join(sorted(repr(name) for name in given - self._known))
             raise InvalidArguments(f"{self.name} has no argument {unknown}; {self._usage()}.")
-        if self.context in given:
-            raise InvalidArguments(
-                f"Argument {self.context!r} of {self.name} is filled in by the worker; leave it out."
-            )
+        if twice := self.given & given:
+            raise InvalidArguments(f"Argument {min(twice)!r} of {self.name} is filled in by the worker; leave it out.")
 
     def encode(self, arguments: Mapping[str, Any], *, limit_bytes: int) -> Raw:
         """The JSON of bound arguments, checked against the annotations. Raises InvalidArguments."""
@@ -130,7 +135,7 @@ class Signature:
             return {
                 name: msgspec.convert(value, self._extra_type)
                 for name, value in msgspec.json.decode(encoded, type=dict[str, Any]).items()
-                if name not in self._known and name != self.context
+                if name not in self._known and name not in self.given
             }
         except Exception as error:  # as above
             raise self._misfit(error) from error

@@ -47,7 +47,9 @@ class Task(Sender[P, R]):
             return function(*args, **kwargs)
         if any(isinstance(arg, TaskContext) for arg in args):
             return function(*args, **kwargs)
-        return function(**signature.bind(args, kwargs), **{signature.context: current_task()})
+        given = {name: kwargs[name] for name in signature.given & kwargs.keys()}
+        plain = {name: value for name, value in kwargs.items() if name not in given}
+        return function(**signature.bind(args, plain), **given, **{signature.context: current_task()})
 
 
 class AsyncTask(Task[P, R]):

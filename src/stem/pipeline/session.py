@@ -68,7 +68,7 @@ def session(
     then to Spark embedded in this process's own JVM. `conf` goes over the file's. What a running session cannot change is
     as it was made. Raises SparkUnavailable, ConfigError.
     """
-    _need_pyspark()
+    need_pyspark()
     from pyspark.sql import SparkSession
 
     chosen = _chosen(configured(os.environ).pipeline, master, remote)
@@ -130,7 +130,8 @@ def start(
     return spark
 
 
-def _need_pyspark() -> None:
+def need_pyspark() -> None:
+    """Raises SparkUnavailable."""
     for package in ("pyspark", "pyarrow", "pandas"):
         if importlib.util.find_spec(package) is None:
             raise SparkUnavailable(

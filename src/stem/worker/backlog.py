@@ -103,7 +103,8 @@ class Backlog:
         if room is None:
             return False
         held = line[0]
-        if not room.child.send(wire.run_of(held.number, held.delivery)):
+        packet = wire.run_of if held.fate is None else wire.rites_of
+        if not room.child.send(packet(held.number, held.delivery)):
             return False
         if not room.assigned:
             room.is_shared = held.is_async or room.child.is_lane

@@ -9,6 +9,7 @@ from stem.worker.room import Room
 
 LOOK_SECONDS = 0.05
 BEGUN_SECONDS = 0.1  # a run that takes longer is said to run before it ends
+ENGINE_SECONDS = 5.0  # an engine that was told to stop has this long to end what runs elsewhere
 LONG_SECONDS = 0.05  # a run that takes longer gives back what waits behind it
 
 
@@ -80,9 +81,10 @@ def look(room: Room, now: float, limits: Limits) -> Iterator[Finding]:
             yield Overdue(slot, held, round(hard_at - started_at, 3))
         elif soft_at and now >= soft_at and not held.is_soft:
             yield SoftlyOverdue(slot, held)
-        if held.told_at and now >= held.told_at + limits.grace:
+        grace = limits.grace + (ENGINE_SECONDS if held.has_engine else 0.0)
+        if held.told_at and now >= held.told_at + grace:
             yield Defiant(slot, held)
-        elif held.told_at and not held.is_signalled and now >= held.told_at + limits.grace / 2:
+        elif held.told_at and not held.is_signalled and now >= held.told_at + grace - limits.grace / 2:
             yield Deaf(held)
         if cell.beats(slot) != held.beats and (said := room.progress(slot, held)) is not None:
             held.is_begun, held.began_at = True, started_at  # a report says so, too

@@ -29,6 +29,8 @@ class Held:
     told_at: float = 0.0  # when it was told to stop
     signal: int = SIGTERM  # what follows if it does not
     is_signalled: bool = False
+    fate: Outcome | None = None  # what it has come to, while its engine clears up after it
+    ran_seconds: float = 0.0  # when its fate was known
 
     def __init__(self, delivery: Delivery, facts: TaskFacts | None) -> None:
         self.delivery = delivery
@@ -40,6 +42,15 @@ class Held:
     @property
     def is_async(self) -> bool:
         return self.facts is not None and self.facts.is_async
+
+    @property
+    def has_engine(self) -> bool:
+        return self.facts is not None and self.facts.engine is not None
+
+    def meet(self, fate: Outcome, ran_seconds: float) -> None:
+        """Its isolate has died. What it left running is ended by another one, before anybody is told."""
+        self.fate, self.ran_seconds = fate, ran_seconds
+        self.told_at, self.beats, self.is_soft = 0.0, 0, True
 
     @property
     def is_inline(self) -> bool:

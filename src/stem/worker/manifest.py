@@ -32,6 +32,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     is_async: bool
     isolate: bool
+    engine: str | None = None
     retry: RetryStrategy | None
     rate: RateFacts | None
     places: PlacesFacts | None
@@ -75,6 +76,7 @@ def _facts(task: "Definition", is_async: bool) -> TaskFacts:
         queue=task.plan.queue,
         is_async=is_async,
         isolate=task.isolate,
+        engine=task.engine,
         retry=None if callable(task.retry) else task.retry,
         rate=None if rate is None else RateFacts(rate, task.rate_burst or default_burst(rate), task.rate_per),
         places=None if limit is None else PlacesFacts(limit, task.concurrency_per),

@@ -1,0 +1,199 @@
+"""A session in this process's own JVM: warm between tasks, and dead with the process."""
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from stem.contracts.engine import Attempt
+from stem.pipeline.jobs import orphans
+from stem.pipeline.jobs.interrupts import Interrupts
+from stem.pipeline.jobs.progress import Progress, Seen
+from stem.pipeline.session import session
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+LOOK_SECONDS = 0.05
+QUIET = 2  # looks in a row, before what was cancelled is taken for gone
+GROUP, DESCRIPTION, ON_CANCEL = "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"
+
+
+class Classic:
+    def __init__(self, conf: Mapping[str, str]) -> None:
+        self._conf = conf
+        self._register = orphans.Register()
+        self._spark: SparkSession | None = None
+
+    def run(self, call: Callable[["SparkSession"], Any], attempt: Attempt, tag: str) -> Any:
+        self._register.end_earlier(attempt.key)
+        with self._register.entered(attempt.key), ExitStack() as ends:
+            with Interrupts(attempt) as interrupts:
+                spark = self._warm().newSession()
+                jobs = LocalJobs(spark, tag)
+                ends.callback(jobs.end)
+                attempt.note(spark=jobs.facts())
+                with jobs.tagged(attempt.name), jobs.followed(interrupts):
+                    value = call(spark)
+                interrupts.finish()
+                return value
+
+    def reap(self, key: str) -> None:
+        self._register.end_earlier(key)
+
+    def close(self) -> None:
+        if self._spark is not None and is_alive(self._spark):
+            self._spark.stop()
+
+    def _warm(self) -> "SparkSession":
+        if self._spark is not None and not is_alive(self._spark):
+            _forget()
+            self._spark = None
+        if self._spark is None:
+            with orphans.dying_with_us():
+                self._spark = session("stem", conf=self._wanted())
+            logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every thread that ends
+        return self._spark
+
+    def _wanted(self) -> dict[str, str]:
+        """What the settings say counts before this."""
+        own = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
+        if not {"spark.local.dir", "spark.driver.extraJavaOptions"} & self._conf.keys():
+            place = str(orphans.swept_after_us())
+            own |= {"spark.local.dir": place, "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={place}"}
+        return own | dict(self._conf)
+
+
+class LocalJobs:
+    """Those of one attempt. The context is this process's own, so whatever runs there belongs to the attempt."""
+
+    def __init__(self, spark: "SparkSession", tag: str) -> None:
+        self._spark = spark
+        self._context: SparkContext = spark.sparkContext
+        self._tag = tag
+        self._before = set(self._context.statusTracker().getJobIdsForGroup(tag))  # of an attempt that was put back
+        self._progress = Progress()
+
+    def facts(self) -> dict[str, Any]:
+        return {"applicationId": self._context.applicationId, "uiUrl": self._context.uiWebUrl, "tag": self._tag}
+
+    @contextmanager
+    def tagged(self, name: str) -> Iterator[None]:
+        self._context.addJobTag(self._tag)
+        self._context.setJobGroup(self._tag, name, True)
+        try:
+            yield
+        finally:
+            with suppress(Exception):  # the JVM may be gone
+                self._context.clearJobTags()
+                for property in (GROUP, DESCRIPTION, ON_CANCEL):
+                    self._context.setLocalProperty(property, None)  # type: ignore[arg-type]
+
+    @contextmanager
+    def followed(self, interrupts: Interrupts) -> Iterator[None]:
+        """A thread speaks with the JVM along one line; an exception in the middle of a call would leave the answer there, for
+        the next call to read."""
+        client: Any = self._context._gateway._gateway_client  # type: ignore[union-attr]
+        plain = client.send_command
+
+        def send_command(*words: Any, **options: Any) -> Any:
+            answer = plain(*words, **options)
+            interrupts.pass_on()
+            return answer
+
+        client.send_command = send_command
+        try:
+            interrupts.follow(self)
+            yield
+        finally:
+            client.send_command = plain
+
+    def is_within(self, frame: FrameType | None, /) -> bool:
+        while frame is not None:
+            if str(frame.f_globals.get("__name__", "")).startswith("py4j"):
+                return True
+            frame = frame.f_back
+        return False
+
+    def report(self) -> tuple[float | None, str]:
+        tracker = self._context.statusTracker()
+        try:
+            found = [tracker.getJobInfo(job) for job in self._ids()]
+            stages = [[tracker.getStageInfo(stage) for stage in job.stageIds] for job in found if job is not None]
+        except Exception:  # noqa: BLE001 - the JVM may be gone, which the handler will hear of
+            return None, "Spark does not answer"
+        seen = [
+            Seen(sum(stage.numCompletedTasks for stage in job if stage), sum(stage.numTasks for stage in job if stage))
+            for job in stages
+        ]
+        return self._progress.of(seen)
+
+    def _ids(self) -> list[int]:
+        return sorted({*self._context.statusTracker().getJobIdsForGroup(self._tag)} - self._before)
+
+    def cancel(self) -> None:
+        with suppress(Exception):  # the JVM may be gone, and its jobs with it
+            self._context.cancelJobsWithTag(self._tag)
+            self._context.cancelAllJobs()  # threads of the handler's may have jobs without a tag
+            for query in self._spark.streams.active:
+                query.stop()
+
+    def end(self) -> None:
+        """Nothing of the attempt runs when this returns, not even the Python that a cancelled task goes on with."""
+        quiet = 0 if self._running() else QUIET
+        while quiet < QUIET:
+            self.cancel()
+            self._kill_python()
+            time.sleep(LOOK_SECONDS)
+            quiet = 0 if self._running() else quiet + 1
+        with suppress(Exception):
+            self._spark.catalog.clearCache()
+
+    def _running(self) -> int:
+        """Jobs, and tasks on all executors: those of a cancelled job count until their Python has ended."""
+        try:
+            context: Any = self._context._jsc.sc()
+            context.listenerBus().waitUntilEmpty()
+            executors = context.statusStore().executorList(True)
+            tasks = sum(executors.apply(place).activeTasks() for place in range(executors.size()))
+            return int(tasks) + len(self._context.statusTracker().getActiveJobsIds())
+        except Exception:  # noqa: BLE001 - it may have been stopped, or died
+            if is_alive(self._spark):
+                return 1  # busy
+            orphans.end(orphans.own_mark())
+            return 0
+
+    def _kill_python(self) -> None:
+        """Spark would do so itself, after seconds. Elsewhere than on this machine that is waited for."""
+        if str(self._context.master).startswith("local"):
+            for pid in orphans.python_workers(orphans.own_mark()):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def is_alive(spark: "SparkSession") -> bool:
+    """A handler may have stopped it, and a JVM may run out of memory."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:  # noqa: BLE001 - it does not answer, for whatever reason
+        return False
+
+
+def _forget() -> None:
+    """PySpark keeps what it once had, also when that is dead."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        with suppress(Exception):
+            gateway.shutdown()
+        gateway.proc.kill()
+        gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None

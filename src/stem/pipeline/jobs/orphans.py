@@ -1,0 +1,159 @@
+"""What Spark leaves running when the process dies that started it, and how the next attempt on this machine ends it."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
+
+from stem.runtime.process import die_with
+
+MARK = "STEM_SPARK_OWNER"  # in the environment of a JVM, of its Python workers, and of whatever those start
+LOOK_SECONDS = 0.02
+
+# Its input is held open by the owner alone, so it ends with the owner; by then the JVM has got its own signal.
+_SWEEP = 'cat > /dev/null; for _ in 1 2 3 4 5; do sleep 0.3; rm -rf -- "$1" && break; done'
+
+
+def name_of(key: str) -> str:
+    """One name for a task in files and session ids, whatever characters its id has."""
+    return str(uuid5(NAMESPACE_URL, f"stem:{key}"))
+
+
+def own_mark() -> str:
+    """This process, and no later one with its number."""
+    return f"{os.getpid()}.{_started(os.getpid())}"
+
+
+def folder() -> Path:
+    """Private: what is named here is killed."""
+    path = Path(tempfile.gettempdir()) / f"stem-spark-{os.getuid()}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    if path.stat().st_uid != os.getuid() or path.stat().st_mode & 0o077:
+        raise PermissionError(f"{path} belongs to others or is open to them; remove it.")
+    return path
+
+
+class Register:
+    """Which process of this machine runs which task: a file each, there while it runs, or has died of it."""
+
+    def __init__(self) -> None:
+        self._folder = folder() / "running"
+        self._folder.mkdir(exist_ok=True)
+        self._mark = own_mark()
+
+    @contextmanager
+    def entered(self, key: str) -> Iterator[None]:
+        path = self._path(key)
+        fresh = path.with_suffix(f".{os.getpid()}")
+        fresh.write_text(self._mark)
+        fresh.replace(path)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+    def end_earlier(self, key: str) -> None:
+        """Kill what another process of this machine has running for the task; it is gone when this returns."""
+        try:
+            mark = self._path(key).read_text()
+        except FileNotFoundError:
+            return
+        if mark and mark != self._mark:
+            end(mark)
+        self._path(key).unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self._folder / name_of(key)
+
+
+def end(mark: str) -> None:
+    """Not the owner itself: without its JVM it can do no harm, and whether it lives is its supervisor's business."""
+    while found := marked(mark):
+        for pid in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(LOOK_SECONDS)
+
+
+def marked(mark: str) -> list[int]:
+    """The processes with that mark; one that is dead and unburied has none any more."""
+    wanted, found = f"{MARK}={mark}".encode(), []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with suppress(OSError), open(f"/proc/{entry}/environ", "rb") as file:
+                if wanted in file.read().split(b"\x00"):
+                    found.append(int(entry))
+    return found
+
+
+def python_workers(mark: str) -> list[int]:
+    """Those that run the Python of Spark jobs, not the process that they are forked from."""
+    daemons = {pid for pid in marked(mark) if b"pyspark.daemon" in _command(pid)}
+    return [pid for pid in daemons if _parent(pid) in daemons]
+
+
+@contextmanager
+def dying_with_us() -> Iterator[None]:
+    """The next process that is started by way of a `preexec_fn`, as PySpark starts its JVM, dies when this one does."""
+    os.environ[MARK] = own_mark()
+    _births.append(os.getpid())
+    try:
+        yield
+    finally:
+        _births.clear()
+
+
+def swept_after_us() -> Path:
+    """A folder for what Spark writes down, removed when this process has ended, however."""
+    path = folder() / own_mark()
+    path.mkdir()
+    bare = {name: value for name, value in os.environ.items() if name != MARK}
+    sweeper = subprocess.Popen(  # noqa: S603 - a constant
+        ["/bin/sh", "-c", _SWEEP, "sweep", str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=bare,
+        start_new_session=True,
+    )
+    _sweepers.append(sweeper)
+    return path
+
+
+_births: list[int] = []
+_sweepers: list["subprocess.Popen[bytes]"] = []  # dropped, it would take our end for come
+
+
+def _in_child() -> None:
+    if _births:
+        die_with(_births[0])
+
+
+os.register_at_fork(after_in_child=_in_child, after_in_parent=_births.clear)
+
+
+def _started(pid: int) -> str:
+    return _stat(pid)[19]
+
+
+def _parent(pid: int) -> int:
+    with suppress(OSError):
+        return int(_stat(pid)[1])
+    return 0
+
+
+def _stat(pid: int) -> list[str]:
+    """What follows the name, in which there may be anything."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()
+
+
+def _command(pid: int) -> bytes:
+    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read()
+    return b""
