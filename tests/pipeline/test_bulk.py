@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from stem import InvalidArguments, InvalidTask, Stem, UnknownTask
+from stem.cli.pipeline import pipeline
 from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import State
 from stem.core.revoke import RevokeRequest
@@ -164,3 +166,31 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(
 ) -> None:
     with pytest.raises(error, match=says):
         over(app, task, numbers(spark, 1), **options)
+
+
+def test_the_command_runs_a_bulk_from_a_file(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEM_BROKER_URL", f"sqlite:///{tmp_path}/stem.db")
+    numbers(spark, 20, 1).selectExpr("n AS id", "'never' AS mended").write.csv(f"{tmp_path}/in.csv", header=True)
+    words = ["bulk", "--app", "support.worker_apps.bulk_command:app", "--task", "fussy", "--key", "id", "--id", "b1"]
+    words += [
+        "--from",
+        f"{tmp_path}/in.csv",
+        "--column",
+        "n=id",
+        "--column",
+        "mended=mended",
+        "--to",
+        f"{tmp_path}/out",
+    ]
+    told = CliRunner().invoke(pipeline, [*words, "--json"], catch_exceptions=False)
+    assert {**json.loads(told.stdout), "seconds": 0} == {
+        "bulk": "b1",
+        "table": f"{tmp_path}/out",
+        "items": 20,
+        "succeeded": 18,
+        "failed": 2,
+        "buried": 2,
+        "seconds": 0,
+    }

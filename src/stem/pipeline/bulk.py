@@ -7,13 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from stem.client.app import Stem
 from stem.client.context import running
 from stem.client.locate import path_of
+from stem.client.task import Task
 from stem.core.envelope import check_id
 from stem.core.errors import InvalidArguments, InvalidTask
 from stem.core.ids import uuid7
@@ -22,6 +23,7 @@ from stem.pipeline.bulk_chunks import Folder, Kept
 from stem.pipeline.bulk_graves import fallen
 from stem.pipeline.bulk_id import worker_name
 from stem.pipeline.bulk_partition import KEPT, run_partition
+from stem.pipeline.bulk_source import is_counted_quickly, rows
 from stem.pipeline.bulk_watch import Tell, Watch, counted
 from stem.pipeline.bulk_words import Job
 
@@ -91,6 +93,30 @@ class Bulk:
             retry_wait_seconds=retry_wait,
         )
         return Over(self._app, chosen, job, total)
+
+    def task(self, *, engine: str | None = "spark", **options: Any) -> Task[..., dict[str, Any]]:
+        """The bulk as a task of the app, `NAME.bulk`, that workers run: `all_of_them.enqueue(source="in/", to="results/")`
+        says where the rows are and where the results go. Options are those of `@app.task`. Raises InvalidTask."""
+        bulk = self
+
+        def run(
+            spark: Any,
+            source: str,
+            to: str,
+            format: str | None = None,
+            key: str | None = None,
+            columns: dict[str, str] | None = None,
+            partitions: int | None = None,
+        ) -> dict[str, Any]:
+            frame = rows(spark, source, format)
+            total = frame.count() if is_counted_quickly(source, format) else None
+            chosen = bulk.over(frame, key=key, columns=columns, partitions=partitions, total=total)
+            return msgspec.structs.asdict(chosen.to(to))
+
+        made: Task[..., dict[str, Any]] = self._app.task(
+            name=f"{self._definition.name}.bulk", engine=engine, **options
+        )(run)
+        return made
 
     def _columns(self, there: Sequence[str], given: Mapping[str, str] | None, key: str | None) -> dict[str, str]:
         signature = self._definition.signature
