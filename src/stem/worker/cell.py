@@ -48,7 +48,9 @@ class Cell:
         times[base + STARTED_AT] = time.monotonic()
         times[base + SOFT_AT] = 0.0
         times[base + HARD_AT] = 0.0
-        self._words[base + NUMBER] = number
+        words = self._words
+        words[base + BEATS] = 0  # what the run before it said is not its word
+        words[base + NUMBER] = number
 
     def limit(self, slot: int, soft_limit: float | None, hard_limit: float | None) -> None:
         base = slot * SLOT_WORDS

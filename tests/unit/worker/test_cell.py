@@ -57,6 +57,15 @@ def test_progress_is_the_latest_word(cells: tuple[Cell, Cell]) -> None:
     assert ours.progress(1) == (0, b"")
 
 
+def test_a_run_has_not_said_what_the_one_before_it_said(cells: tuple[Cell, Cell]) -> None:
+    ours, theirs = cells
+    theirs.begin(0, 7)
+    theirs.beat(0, b'{"fraction":1}')
+    theirs.end(0)
+    theirs.begin(0, 8)
+    assert ours.beats(0) == 0  # as of a run that nobody has heard yet
+
+
 def test_progress_is_never_torn(cells: tuple[Cell, Cell]) -> None:
     ours, theirs = cells
     words = [bytes([65 + number]) * (100 + 150 * number) for number in range(20)]
