@@ -1,0 +1,69 @@
+"""Statements sent in one go: each stands for itself, whatever becomes of the others, and whatever libpq can do."""
+
+from collections.abc import Iterator
+from time import monotonic
+
+import pytest
+
+from stem.backends.postgres.address import address
+from stem.backends.postgres.exchange import Statement
+from stem.backends.postgres.link import Link
+from stem.core.config import Settings
+from stem.core.errors import StoreUnavailable, UsageError
+from support.servers import PostgresServer
+
+FAILS = Statement(b"SELECT 1 / $1::integer", ("0",))
+
+
+@pytest.fixture(params=["in one go", "by an old libpq"])
+def link(
+    request: pytest.FixtureRequest, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Link]:
+    if request.param == "by an old libpq":
+        monkeypatch.setattr("stem.backends.postgres.exchange.capabilities.has_pipeline", lambda: False)
+    opened = Link(address(postgres_server.url, Settings()), 5.0, pool_size=1)
+    opened.rows("CREATE TABLE IF NOT EXISTS said (word text)")
+    opened.rows("TRUNCATE said")
+    yield opened
+    opened.close()
+
+
+def test_one_that_comes_along_and_fails_takes_nothing_back(link: Link) -> None:
+    assert link.cells(_say("kept"), [FAILS, _say("too")]) == [("kept",)]
+    assert _said(link) == {"kept", "too"}
+
+
+def test_one_that_fails_is_told_and_the_connection_goes_on(link: Link) -> None:
+    with pytest.raises(UsageError, match="division by zero"):
+        link.cells(FAILS, [_say("along")])
+    assert link.cells(_say("next")) == [("next",)]
+    assert "next" in _said(link)
+
+
+def test_more_than_the_sockets_hold_goes_through_both_ways(link: Link) -> None:
+    much = "é" * 4_000_000
+    assert link.cells(Statement(b"SELECT $1, NULL", (much,)), [Statement(b"SELECT $1::text", (much,))]) == [
+        (much, None)
+    ]
+
+
+def test_a_text_that_libpq_would_cut_short_is_refused(link: Link) -> None:
+    with pytest.raises(UsageError, match="NUL"):
+        link.cells(_say("half\x00lost"))
+    assert _said(link) == set()
+
+
+def test_no_answer_by_the_deadline_ends_the_call_and_what_the_server_does_for_it(link: Link) -> None:
+    began = monotonic()
+    with pytest.raises(StoreUnavailable, match="did not answer"):
+        link.cells(Statement(b"SELECT pg_sleep(60)", ()), timeout_seconds=0.2)
+    assert monotonic() - began < 4
+    assert link.cells(_say("next")) == [("next",)]  # on another connection, once the only one is back
+
+
+def _say(word: str) -> Statement:
+    return Statement(b"INSERT INTO said VALUES ($1) RETURNING word", (word,))
+
+
+def _said(link: Link) -> set[str]:
+    return {word for (word,) in link.rows("SELECT word FROM said")}
