@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -11,10 +10,12 @@ from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 
 # Large enough that rows cost nothing, small enough that a reader of a few events does not decode many.
-_EVENTS_A_ROW = 200
+EVENTS_A_ROW = 200
 
 # kind, at, task id, name, queue, attempt, worker, enqueued at, started at, data
 Line = tuple[str, float, str, str, str, int, str | None, float, float | None, dict[str, Any] | None]
+# New tasks that are alike: how many, their ids with commas between them, name, queue
+Run = tuple[int, str, str, str]
 Database = sqlite3.Connection | sqlite3.Cursor
 
 _encode = msgspec.json.Encoder().encode
@@ -24,39 +25,24 @@ _decode = msgspec.json.Decoder(list[Line]).decode
 def append(connection: Database, space: Space, lines: Sequence[Line]) -> None:
     """In the transaction of the change that they tell of. The writers' lock makes offsets follow the commits."""
     offset = space.first + space.take_numbers(connection, "offset", len(lines)) - 1
-    chunks = [lines[start : start + _EVENTS_A_ROW] for start in range(0, len(lines), _EVENTS_A_ROW)]
+    chunks = [lines[start : start + EVENTS_A_ROW] for start in range(0, len(lines), EVENTS_A_ROW)]
     for chunk in chunks:
         offset += len(chunk)
         connection.execute(SQL["event_insert"], (offset, _encode(chunk)))
 
 
-def append_enqueued(
-    connection: Database,
-    space: Space,
-    told: Iterable[tuple[str, str, str]],
-    now: float,
-    count: int,
-    queues: set[str],
-) -> None:
-    """Tell of so many new tasks, by id, name and queue, as `append` would; the queues are added to those given. Ids are
-    plain, so that a row of tasks that are alike is put together without a look at each."""
-    offset = space.first + space.take_numbers(connection, "offset", count) - 1 if count else 0
-    rows = iter(told)
-    while chunk := list(islice(rows, _EVENTS_A_ROW)):
-        ids, names, queued = zip(*chunk, strict=True)
-        queues.update(queued)
-        offset += len(chunk)
-        if len(set(names)) == len(set(queued)) == 1:
-            text = _alike(ids, names[0], queued[0], now)
-        else:
-            text = _encode([("enqueued", now, *row, 0, None, now, None, None) for row in chunk])
+def append_enqueued(connection: Database, space: Space, runs: Iterable[Run], now: float, count: int) -> set[str]:
+    """Tell of so many new tasks, in runs that fit a row, as `append` would; returns their queues. Ids are plain text, so
+    that a row is put together without a look at each."""
+    offset = space.first + space.take_numbers(connection, "offset", count) - 1
+    queues = set()
+    for rows, ids, name, queue in runs:
+        front, back = _encode([("enqueued", now, "\x01", name, queue, 0, None, now, None, None)]).split(b"\\u0001")
+        text = front + ids.encode().replace(b",", back[:-1] + b"," + front[1:]) + back
+        offset += rows
         connection.execute(SQL["event_insert"], (offset, text))
-
-
-def _alike(ids: Sequence[str], name: str, queue: str, now: float) -> bytes:
-    front, back = _encode([("enqueued", now, "\x01", name, queue, 0, None, now, None, None)]).split(b"\\u0001")
-    between = back[:-1] + b"," + front[1:]
-    return front + between.join([id.encode() for id in ids]) + back
+        queues.add(queue)
+    return queues
 
 
 def read(connection: Database, space: Space, after: int, limit: int) -> list[tuple[int, Line]]:

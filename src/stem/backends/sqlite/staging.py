@@ -3,10 +3,11 @@
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
-from itertools import repeat
+from itertools import groupby, islice, repeat
+from operator import itemgetter
 from pathlib import Path
 
 import msgspec
@@ -38,7 +39,18 @@ class SqliteStaging(Staging):
         with self._opened(job) as connection:
             connection.execute("BEGIN IMMEDIATE")
             ((number,),) = connection.execute(SQL["stage_part_add"], (part, len(calls.ids))).fetchall()
-            connection.executemany(SQL["stage_row_add"], _rows(number, calls))
+            ((last,),) = connection.execute(SQL["stage_kind_last"]).fetchall()
+            kinds = {kind: last + place for place, kind in enumerate(dict.fromkeys(_kinds(calls)), 1)}
+            connection.executemany(SQL["stage_kind_add"], [(place, number, *kind) for kind, place in kinds.items()])
+            if len(kinds) == 1:
+                places: Iterable[int] = repeat(last + 1)
+                runs = [
+                    calls.ids[first : first + log.EVENTS_A_ROW] for first in range(0, len(calls.ids), log.EVENTS_A_ROW)
+                ]
+                connection.executemany(SQL["stage_run_add"], [(last + 1, len(run), ",".join(run)) for run in runs])
+            else:
+                places = map(kinds.__getitem__, _kinds(calls))
+            connection.executemany(SQL["stage_row_add"], zip(places, calls.ids, calls.bodies, strict=False))
             connection.execute("COMMIT")
 
     def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
@@ -74,10 +86,23 @@ class SqliteStaging(Staging):
         created = connection.execute(SQL["stage_tasks"], chosen).rowcount
         new = (*chosen, created == rows)
         connection.execute(SQL["stage_ready"], new)
-        connection.execute(SQL["stage_delayed"], new)
-        with closing(connection.execute(SQL["stage_told"], new)) as told:
-            log.append_enqueued(connection, self._space, told, now, created, queues)
+        if connection.execute(SQL["stage_any_delayed"], chosen).fetchone()[0]:
+            connection.execute(SQL["stage_delayed"], new)
+        if created:
+            with closing(self._runs(connection, chosen, created, rows)) as runs:
+                queues |= log.append_enqueued(connection, self._space, runs, now, created)
         return Promotion(created, rows - created)
+
+    def _runs(
+        self, connection: sqlite3.Connection, chosen: tuple[int, float, str], created: int, rows: int
+    ) -> Generator[log.Run, None, None]:
+        if created == rows == connection.execute(SQL["stage_runs_count"], chosen).fetchone()[0]:
+            yield from connection.execute(SQL["stage_runs"], chosen)
+            return
+        told = connection.execute(SQL["stage_told"], (*chosen, created == rows))
+        for (name, queue), alike in groupby(told, key=itemgetter(1, 2)):
+            while run := [id for id, _, _ in islice(alike, log.EVENTS_A_ROW)]:
+                yield len(run), ",".join(run), name, queue
 
     def _remembered(self, connection: sqlite3.Connection, job: str) -> Promotion | None:
         row = connection.execute(SQL["stage_job_get"], (self._space.ns, job)).fetchone()
@@ -97,7 +122,9 @@ class SqliteStaging(Staging):
                 for pragma in _PRAGMAS:
                     connection.execute(f"PRAGMA {pragma}").fetchall()
                 connection.execute(SQL["stage_parts_make"])
+                connection.execute(SQL["stage_kinds_make"])
                 connection.execute(SQL["stage_rows_make"])
+                connection.execute(SQL["stage_runs_make"])
                 yield connection
 
 
@@ -122,14 +149,13 @@ def _remove(path: Path) -> None:
             os.unlink(f"{path}{tail}")
 
 
-def _rows(part: int, calls: Calls) -> Iterator[tuple[object, ...]]:
+def _kinds(calls: Calls) -> Iterator[tuple[object, ...]]:
+    """What a push has in common with others; one for each."""
     optional = (
         calls.delays_seconds, calls.dues_at, calls.lifetimes_seconds, calls.expiries_at, calls.visibilities_seconds, calls.metas,
     )  # fmt: skip
     columns = [repeat(None) if each is None else each for each in optional]
-    return zip(
-        repeat(part), calls.ids, calls.names, calls.queues, calls.priorities, *columns, calls.bodies, strict=False
-    )
+    return zip(calls.names, calls.queues, calls.priorities, *columns, strict=False)
 
 
 def _whole(connection: sqlite3.Connection, job: str, parts: Sequence[Part]) -> list[int]:

@@ -4,6 +4,7 @@ INSERT OR IGNORE INTO stem_tasks (
     expires_at, visibility_timeout, meta, body
 )
 SELECT
-    ?1 + number, ?1 >> 40, id, name, queue, priority, 'queued', 0, 0, 0, ?2, ?2,
-    coalesce(?2 + lifetime_seconds, expires_at), visibility_timeout, CAST(meta AS BLOB), CAST(body AS BLOB)
-FROM beside.rows WHERE part IN (SELECT value FROM json_each(?3)) ORDER BY number
+    ?1 + r.number, ?1 >> 40, r.id, k.name, k.queue, k.priority, 'queued', 0, 0, 0, ?2, ?2,
+    coalesce(?2 + k.lifetime_seconds, k.expires_at), k.visibility_timeout, CAST(k.meta AS BLOB), CAST(r.body AS BLOB)
+FROM beside.rows r CROSS JOIN beside.kinds k ON k.number = r.kind
+WHERE k.part IN (SELECT value FROM json_each(?3)) ORDER BY r.number

@@ -1,0 +1,14 @@
+-- In the file of one job: what pushes of a part have in common. Most parts have one kind, or a few.
+CREATE TABLE IF NOT EXISTS kinds (
+    number INTEGER PRIMARY KEY,
+    part INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    delay_seconds REAL,
+    due_at REAL,
+    lifetime_seconds REAL,
+    expires_at REAL,
+    visibility_timeout REAL,
+    meta TEXT
+)

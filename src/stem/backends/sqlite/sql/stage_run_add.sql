@@ -1,0 +1,2 @@
+-- Some pushes of one kind.
+INSERT INTO runs (kind, rows, ids) VALUES (?, ?, ?)
