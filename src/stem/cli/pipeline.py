@@ -5,6 +5,8 @@ import click
 from stem.cli.later import Later
 
 _HOMES = {
+    "bulk": "stem.cli.pipeline_bulk",
+    "whatif": "stem.cli.pipeline_whatif",
     "doctor": "stem.cli.pipeline_doctor",
 }
 
