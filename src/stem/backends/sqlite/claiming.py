@@ -1,15 +1,14 @@
 """Lease what is due, in order; make the delayed ready and end the expired on the way."""
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
-
-import msgspec
 
 from stem.backends.sqlite.draft import Draft
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
-from stem.backends.sqlite.task import by_seq
+from stem.backends.sqlite.task import by_seq, json_text
 from stem.core.delivery import Delivery, Lease
 from stem.core.record import TaskError
 
@@ -73,7 +72,7 @@ def _lease(
 ) -> tuple[list[Delivery], set[str], bool]:
     """What was leased, whom to ring, and whether that is all: not if too much had expired for one transaction."""
     deliveries: list[Delivery] = []
-    leased: list[tuple[int, int, float]] = []
+    leased: defaultdict[float, list[int]] = defaultdict(list)  # by when the lease ends
     expired: list[int] = []
     is_over = False
     fence = space.take_numbers(connection, "fence")
@@ -89,10 +88,11 @@ def _lease(
             if expires_at is not None and expires_at <= now:
                 expired.append(seq)
             else:
-                leased.append((seq, fence, now + (visibility_timeout or lease_seconds)))
+                leased[now + (visibility_timeout or lease_seconds)].append(seq)
                 deliveries.append(Delivery(Lease(id, fence), name, queue, attempt, deaths, body))
         connection.executemany(SQL["ready_take"], list(taken.values()))
-    connection.executemany(SQL["lease_insert"], leased)
+    for leased_until, seqs in leased.items():
+        connection.execute(SQL["lease_insert"], (json_text(seqs), fence, leased_until))
     return deliveries, _expire(connection, space, expired, now), is_over
 
 
@@ -103,8 +103,8 @@ def _front(connection: sqlite3.Connection, ns: int, queues: Sequence[str], limit
     places: list[tuple[int, int]] = []
     for queue in queues:
         places += connection.execute(SQL["ready_places"], (ns, queue, limit)).fetchall()
-    chosen = msgspec.json.encode(sorted(places)[:limit]).decode()
-    return connection.execute(SQL["ready_chosen"], (chosen,)).fetchall()
+    chosen = sorted(places)[:limit]
+    return connection.execute(SQL["ready_chosen"], (json_text(chosen),)).fetchall()
 
 
 def _expire(connection: sqlite3.Connection, space: Space, seqs: list[int], now: float) -> set[str]:

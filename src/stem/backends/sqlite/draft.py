@@ -9,7 +9,7 @@ from stem.backends.sqlite import log
 from stem.backends.sqlite.log import Line
 from stem.backends.sqlite.space import Space, moment
 from stem.backends.sqlite.statements import SQL
-from stem.backends.sqlite.task import LeasedRow, Task, json_or_none
+from stem.backends.sqlite.task import LeasedRow, Task, json_or_none, json_text
 from stem.core.event import event_data, event_kinds
 from stem.core.lifecycle import waiting_state
 from stem.core.outcome import Dead
@@ -17,8 +17,8 @@ from stem.core.record import TaskError
 
 Row = tuple[Any, ...]
 _IN_ORDER = (
-    "ready_take", "ready_delete", "delayed_delete", "lease_delete", "dead_delete", "unique_free",
-    "task_insert", "task_done", "task_done_noted", "task_change", "unique_put", "ready_insert", "delayed_insert", "lease_insert",
+    "ready_take", "ready_delete", "delayed_delete", "dead_delete", "unique_free",
+    "task_insert", "task_done", "task_done_noted", "task_change", "unique_put", "ready_insert", "delayed_insert",
     "lease_renew",
 )  # fmt: skip
 
@@ -38,7 +38,8 @@ class Draft:
         self.add = {name: rows.append for name, rows in self._rows.items()}
         self.add_line = self._lines.append
         self._done = self.add["task_done"]
-        self._leave = self.add["lease_delete"]
+        self._left: list[int] = []  # whose leases are over
+        self._leave = self._left.append
 
     @property
     def topics(self) -> set[str]:
@@ -82,7 +83,7 @@ class Draft:
         self.queues.add(task.queue)
 
     def wait_again(self, task: Task, due_at: float) -> None:
-        self.add["lease_delete"]((task.seq,))
+        self._leave(task.seq)
         task.worker = task.started_at = None
         task.state, task.updated_at = waiting_state(task.attempt).value, self.now
         self.change(task)
@@ -94,7 +95,7 @@ class Draft:
 
     def succeed(self, task: Task, payload: msgspec.Raw) -> None:
         self._changed.pop(task.seq, None)
-        self.add["lease_delete"]((task.seq,))
+        self._leave(task.seq)
         self._free_key(task)
         row = (task.fence, task.started_at, self.now, task.worker, task.meta, bytes(payload), task.seq)
         self.add["task_done_noted"](row)
@@ -110,7 +111,7 @@ class Draft:
         self.add_line(("succeeded", now, id, name, queue, attempt, worker, enqueued_at, started_at, None))
         # A bytearray, because sqlite3 asks its adapters what to make of bytes.
         self._done((fence, started_at, now, worker, bytearray(payload), seq))
-        self._leave((seq,))
+        self._leave(seq)
 
     def bury(self, task: Task, settlement: Dead) -> None:
         """The envelope stays, so that the letter can be replayed."""
@@ -123,6 +124,8 @@ class Draft:
     def write(self, connection: sqlite3.Connection | sqlite3.Cursor) -> None:
         for task, ended_at, keeps_body in self._changed.values():
             self.add["task_change"](_change_row(task, ended_at, keeps_body))
+        if self._left:
+            connection.execute(SQL["lease_delete"], (json_text(self._left),))
         for name, rows in self._rows.items():
             if rows:
                 connection.executemany(SQL[name], rows)
@@ -134,7 +137,7 @@ class Draft:
             self._topics.add("events")
 
     def _close(self, task: Task, state: str, error: TaskError | None) -> None:
-        self.add["lease_delete"]((task.seq,))
+        self._leave(task.seq)
         task.state, task.finished_at, task.updated_at = state, self.now, self.now
         task.error = None if error is None else msgspec.json.encode(error)
         self._free_key(task)

@@ -55,18 +55,23 @@ class Task:
 
 def held(connection: sqlite3.Connection, ns: int, leases: Iterable[Lease]) -> dict[str, Task]:
     """The leased tasks of these leases' ids; whose lease it is, the fence says."""
-    wanted = msgspec.json.encode([lease.id for lease in leases]).decode()
+    wanted = json_text([lease.id for lease in leases])
     return {row[1]: Task(*row) for row in connection.execute(SQL["task_held"], (ns, wanted))}
 
 
 def leased(connection: sqlite3.Connection, ns: int, leases: Iterable[Lease]) -> dict[str, LeasedRow]:
     """The same, with no more of each than a plain success takes."""
-    wanted = msgspec.json.encode([lease.id for lease in leases]).decode()
+    wanted = json_text([lease.id for lease in leases])
     return {row[1]: row for row in connection.execute(SQL["task_leased"], (ns, wanted))}
 
 
 def by_seq(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[Task]:
-    return [Task(*row) for row in connection.execute(SQL["task_by_seq"], (msgspec.json.encode(seqs).decode(),))]
+    return [Task(*row) for row in connection.execute(SQL["task_by_seq"], (json_text(seqs),))]
+
+
+def json_text(values: Sequence[Any]) -> str:
+    """For json_each: one statement then does for all of them what would be a call each."""
+    return msgspec.json.encode(values).decode()
 
 
 def json_or_none(value: dict[str, Any]) -> bytes | None:
