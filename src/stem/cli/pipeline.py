@@ -8,6 +8,10 @@ _HOMES = {
     "bulk": "stem.cli.pipeline_bulk",
     "whatif": "stem.cli.pipeline_whatif",
     "doctor": "stem.cli.pipeline_doctor",
+    "run": "stem.cli.pipeline_run",
+    "triage": "stem.cli.pipeline_triage",
+    "sql": "stem.cli.pipeline_sql",
+    "report": "stem.cli.pipeline_report",
 }
 
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stem.core.errors import LakeRefused
-from stem.pipeline.shapes import names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,9 +17,11 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
+Derive = Callable[["pa.Table"], "Sequence[pa.Table]"]
+
 DATE = "date"  # every table is partitioned by day
 _WRITTEN = "output int, path string, size bigint, rows bigint, date string"
-_ROWS_A_GROUP = 100_000
+ROWS_AT_ONCE = 100_000  # that a partition derives and writes as a row group
 _BATCH_DIGITS = 10
 
 # A reader lists the files of a version and then opens them, so a version may not vanish under it; nor may the log of a
@@ -44,12 +45,10 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What part of a frame's rows and columns becomes rows of a table: the table's columns, those rows for which `where`
-    is set, on the day that `day` gives."""
+    """Rows of a table, each on the day that the column `day` gives; a column that is none of the table's is left out."""
 
     table: "Table"
     day: str
-    where: str | None = None
 
 
 class Table:
@@ -125,6 +124,14 @@ class Table:
             return spark.createDataFrame([], schema)
         return spark.read.schema(schema).option("basePath", self.root).parquet(*paths)
 
+    def put(self, rows: list[dict[str, Any]], *, day: str, batch: int) -> list[File]:
+        """Files of a few rows at hand; what a row lacks is None. In no commit yet."""
+        import pyarrow as pa
+
+        writer = _Writer(Output(self, day), _prefix(batch))
+        writer.add(pa.Table.from_pylist(rows, arrow_schema(self.shape)))
+        return writer.close()
+
     def delete_before(self, day: str) -> int:
         """Drop whole days from the table; their files stay until the vacuum. Returns how many files."""
         from deltalake.transaction import RemoveAction
@@ -181,15 +188,22 @@ class Table:
             log.alter.add_columns(fresh)
 
 
-def write(frame: "DataFrame", outputs: Sequence[Output], *, batch: int | None = None) -> list[list[File]]:
+def write(
+    frame: "DataFrame",
+    outputs: Sequence[Output],
+    *,
+    derive: "Derive | None" = None,
+    batch: int | None = None,
+    rows_at_once: int | None = ROWS_AT_ONCE,
+) -> list[list[File]]:
     """One pass over the frame writes the files of all outputs, each on the machine that has the rows; a list an output.
 
-    They belong to no table until they are committed: what a failed or repeated try leaves is for the vacuum."""
-    columns = list(dict.fromkeys(name for output in outputs for name in _needed(output)))
-    job = partial(_write_partition, list(outputs), "" if batch is None else _prefix(batch))
-    rows = frame.select(*columns).mapInArrow(job, _WRITTEN).collect()
+    `derive` makes each output's rows of the frame's, so many at once (None: of all that a partition has); left out, they
+    are the frame's. Files belong to no table until they are committed: what a failed or repeated try leaves is for the
+    vacuum."""
+    job = partial(_write_partition, list(outputs), derive or _as_they_are, rows_at_once, _prefix(batch))
     written: list[list[File]] = [[] for _ in outputs]
-    for row in rows:
+    for row in frame.mapInArrow(job, _WRITTEN).collect():
         written[row.output].append(File(row.path, row.size, row.rows, row.date))
     return written
 
@@ -205,6 +219,7 @@ def arrow_schema(shape: str) -> "pa.Schema":
         "binary": pa.binary,
         "date": pa.date32,
         "timestamp": lambda: pa.timestamp("us", tz="UTC"),
+        "map<int,bigint>": lambda: pa.map_(pa.int32(), pa.int64()),
     }
     columns = (column.split() for column in shape.split(", "))
     return pa.schema([(name, kinds[kind]()) for name, kind in columns])
@@ -214,23 +229,45 @@ def file_system(uri: str) -> "tuple[pafs.FileSystem, str]":
     import pyarrow.fs as pafs
 
     if "://" in uri:
-        return pafs.FileSystem.from_uri(uri)
+        fs, path = pafs.FileSystem.from_uri(uri)
+        return fs, str(path)
     return pafs.LocalFileSystem(), uri
 
 
 def _write_partition(
-    outputs: list[Output], prefix: str, batches: "Iterator[pa.RecordBatch]"
+    outputs: list[Output],
+    derive: "Derive",
+    rows_at_once: int | None,
+    prefix: str,
+    batches: "Iterator[pa.RecordBatch]",
 ) -> "Iterator[pa.RecordBatch]":
     """Runs in an executor's Python; `prefix` begins each file's name."""
     import pyarrow as pa
 
     writers = [_Writer(output, prefix) for output in outputs]
-    for batch in batches:
-        for writer in writers:
-            writer.add(batch)
+    for rows in _in_portions(batches, rows_at_once):
+        for writer, derived in zip(writers, derive(rows), strict=True):
+            writer.add(derived)
     files = [(number, file) for number, writer in enumerate(writers) for file in writer.close()]
-    rows = [{"output": n, "path": f.path, "size": f.size, "rows": f.rows, "date": f.date} for n, f in files]
-    yield pa.RecordBatch.from_pylist(rows, arrow_schema(_WRITTEN))
+    told = [{"output": n, "path": f.path, "size": f.size, "rows": f.rows, "date": f.date} for n, f in files]
+    yield pa.RecordBatch.from_pylist(told, arrow_schema(_WRITTEN))
+
+
+def _in_portions(batches: "Iterator[pa.RecordBatch]", rows_at_once: int | None) -> "Iterator[pa.Table]":
+    import pyarrow as pa
+
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if rows_at_once is not None and sum(map(len, waiting)) >= rows_at_once:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _as_they_are(rows: "pa.Table") -> "Sequence[pa.Table]":
+    return (rows,)
 
 
 class _Writer:
@@ -241,39 +278,26 @@ class _Writer:
         self._prefix = prefix
         self._schema = arrow_schema(output.table.shape)
         self._fs, self._root = file_system(output.table.root)
-        self._waiting: dict[str, list[pa.Table]] = {}
         self._open: dict[str, _DayFile] = {}
 
-    def add(self, batch: "pa.RecordBatch") -> None:
+    def add(self, rows: "pa.Table") -> None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        rows = pa.Table.from_batches([batch])
-        if self._output.where is not None:
-            rows = rows.filter(rows[self._output.where])
         days = rows[self._output.day].cast(pa.date32())
         rows = rows.select(self._schema.names).cast(self._schema)
-        for day in pc.unique(days).to_pylist():
-            self._put(str(day), rows.filter(pc.equal(days, pa.scalar(day, pa.date32()))))
+        found = pc.unique(days).to_pylist()
+        for day in found:
+            mine = rows if len(found) == 1 else rows.filter(pc.equal(days, pa.scalar(day, pa.date32())))
+            self._file(str(day)).write(mine)
 
-    def _put(self, day: str, rows: "pa.Table") -> None:
-        waiting = self._waiting.setdefault(day, [])
-        waiting.append(rows)
-        if sum(map(len, waiting)) >= _ROWS_A_GROUP:
-            self._flush(day)
-
-    def _flush(self, day: str) -> None:
-        import pyarrow as pa
-
+    def _file(self, day: str) -> "_DayFile":
         if day not in self._open:
-            self._open[day] = _DayFile(
-                self._fs, self._root, f"{DATE}={day}/{self._prefix}{uuid.uuid4().hex}.parquet", self._schema
-            )
-        self._open[day].write(pa.concat_tables(self._waiting.pop(day)))
+            path = f"{DATE}={day}/{self._prefix}{uuid.uuid4().hex}.parquet"
+            self._open[day] = _DayFile(self._fs, self._root, path, self._schema)
+        return self._open[day]
 
     def close(self) -> list[File]:
-        for day in list(self._waiting):
-            self._flush(day)
         return [file.close(day) for day, file in self._open.items()]
 
 
@@ -285,12 +309,10 @@ class _DayFile:
         self._path = path
         self._rows = 0
         self._sink = fs.open_output_stream(f"{root}/{path}")
-        # Spark keeps binary statistics it never asks for; a sketch as the least or greatest one is only weight.
-        bounded = [field.name for field in schema if str(field.type) != "binary"]
-        self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd", write_statistics=bounded)
+        self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd")
 
     def write(self, rows: "pa.Table") -> None:
-        self._writer.write_table(rows, row_group_size=_ROWS_A_GROUP)
+        self._writer.write_table(rows, row_group_size=ROWS_AT_ONCE)
         self._rows += len(rows)
 
     def close(self, day: str) -> File:
@@ -300,12 +322,8 @@ class _DayFile:
         return File(self._path, size, self._rows, day)
 
 
-def _needed(output: Output) -> list[str]:
-    return [*names(output.table.shape), output.day, *([] if output.where is None else [output.where])]
-
-
-def _prefix(batch: int) -> str:
-    return f"{batch:0{_BATCH_DIGITS}d}-"
+def _prefix(batch: int | None) -> str:
+    return "" if batch is None else f"{batch:0{_BATCH_DIGITS}d}-"
 
 
 def _addition(file: File, *, is_new: bool = True) -> object:

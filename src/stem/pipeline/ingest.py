@@ -1,15 +1,16 @@
 """One batch of events into the lake: bronze, silver and gold, each once, however often the batch is tried."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stem.pipeline import silver
-from stem.pipeline.delta import File, Output, write
+from stem.pipeline.delta import File, Output, Table, write
 from stem.pipeline.lake import Lake
 from stem.pipeline.rollups import gold
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 Sample = Callable[[], list[dict[str, Any]]]
@@ -20,46 +21,38 @@ class Ingest:
     """What foreachBatch calls. A crash between two commits leaves the rest to the next try, which skips what is there."""
 
     lake: Lake
-    sample: Sample  # partial rows of what no event tells
+    sample: Sample = list  # partial rows of what no event tells
 
-    def __call__(self, events: "DataFrame", batch: int) -> None:
-        if self._lacks("rollups", batch):  # the last to be written
-            files = self._kept(events, batch)
-            self._count(events, files, batch)
+    def __call__(self, events: "DataFrame", batch: int) -> int:
+        """Returns how many events it brought; 0 for a batch that was there."""
+        lacking = [table for table in self.lake.tables if self._lacks(table, batch)]
+        if not lacking:
+            return 0
+        # All tables of a batch are made of the same rows: once bronze is there, of what it kept, for the store may have
+        # forgotten some since.
+        kept = [] if self.lake.events in lacking else self.lake.events.files_of(batch)
+        rows = self.lake.events.frame(events.sparkSession, kept).drop("date") if kept else events
+        written = write(rows, self._outputs(), derive=derived, batch=batch)
+        for table, files in zip(self.lake.tables, written, strict=True):
+            if table is self.lake.rollups:
+                files = [*files, *self._sampled(batch)]
+            table.commit(files, app=self.lake.id, batch=batch)
+        return sum(file.rows for file in written[0])
 
-    def _kept(self, events: "DataFrame", batch: int) -> list[File]:
-        """Bronze and silver in one pass. Returns the batch's bronze files."""
-        lake, rows = self.lake, silver.ended
-        bronze, attempts = Output(lake.events, "at"), Output(lake.attempts, "finished_at", silver.ENDED)
-        if self._lacks("events", batch):
-            kept, ended = write(rows(events), [bronze, attempts], batch=batch)
-            lake.events.commit(kept, app=lake.id, batch=batch)
-            lake.attempts.commit(ended, app=lake.id, batch=batch)
-            return kept
-        kept = lake.events.files_of(batch)
-        if self._lacks("attempts", batch):
-            (ended,) = write(rows(self._again(events, kept)), [attempts], batch=batch)
-            lake.attempts.commit(ended, app=lake.id, batch=batch)
-        return kept
+    def _outputs(self) -> list[Output]:
+        return [Output(table, self.lake.day_of(table)) for table in self.lake.tables]
 
-    def _count(self, events: "DataFrame", files: list[File], batch: int) -> None:
-        from pyspark.sql import functions as F
+    def _sampled(self, batch: int) -> Sequence[File]:
+        if not (rows := self.sample()):
+            return ()
+        return self.lake.rollups.put(rows, day="minute", batch=batch)
 
-        lake = self.lake
-        partials = gold.partials(self._again(events, files))
-        if samples := self.sample():
-            told = events.sparkSession.createDataFrame(samples, gold.SHAPE)
-            partials = partials.unionByName(told)
-        day = F.to_date("minute")
-        (counted,) = write(partials.coalesce(1).withColumn("day", day), [Output(lake.rollups, "day")], batch=batch)
-        lake.rollups.commit(counted, app=lake.id, batch=batch)
-
-    def _again(self, events: "DataFrame", files: list[File]) -> "DataFrame":
-        """What was kept of the batch: cheaper to read than the store, and there when the store has forgotten it."""
-        if not files:
-            return events
-        return self.lake.events.frame(events.sparkSession, files).drop("date")
-
-    def _lacks(self, table: str, batch: int) -> bool:
-        last = getattr(self.lake, table).last_batch(self.lake.id)
+    def _lacks(self, table: Table, batch: int) -> bool:
+        last = table.last_batch(self.lake.id)
         return last is None or last < batch
+
+
+def derived(events: "pa.Table") -> "Sequence[pa.Table]":
+    """Bronze, silver and gold of some events, where they are."""
+    attempts = silver.attempts_of(events)
+    return events, attempts, gold.partials(events, attempts)

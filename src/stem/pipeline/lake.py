@@ -32,6 +32,10 @@ class Lake:
     def tables(self) -> tuple[Table, ...]:
         return self.events, self.attempts, self.rollups
 
+    def day_of(self, table: Table) -> str:
+        """The column whose day a row is kept under."""
+        return {self.events.root: "at", self.attempts.root: "finished_at", self.rollups.root: "minute"}[table.root]
+
     @property
     def checkpoint(self) -> str:
         return f"{self.root}/checkpoint"
@@ -46,7 +50,7 @@ class Lake:
         self.attempts.frame(spark).drop("date").createOrReplaceTempView("attempts")
         partials = self.rollups.frame(spark).drop("date")
         partials.createOrReplaceTempView("partials")
-        gold.shown(partials).createOrReplaceTempView("rollups")
+        gold.over(partials, *gold.KEYS).createOrReplaceTempView("rollups")
 
 
 def opened(root: str) -> Lake:

@@ -1,73 +1,86 @@
 """Attempts out of events: one row for each event that ended an attempt."""
 
-from functools import reduce
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from stem.core import fingerprint as rules
+import msgspec
+
 from stem.pipeline import shapes
+from stem.pipeline.attempts import ENDINGS, fingerprint_or_none, outcome
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
-ENDED = "is_attempt"
-_REASONED = ("failed", "revoked", "requeued")
-_DEATH = "The process that ran the task%"  # how the settlement of a fallen isolate begins
+_PLAIN = ("succeeded", "retried")  # endings that say all by their kind; the others have a reason
+
+
+class _Told(msgspec.Struct):
+    reason: str | None = None
+
+
+_told = msgspec.json.Decoder(_Told).decode
 
 
 def attempts(events: "DataFrame") -> "DataFrame":
-    return ended(events).where(ENDED).select(*shapes.names(shapes.ATTEMPTS))
+    return events.mapInArrow(_in_batches, shapes.ATTEMPTS)
 
 
-def ended(events: "DataFrame") -> "DataFrame":
-    """The events, each with the columns of the attempt that it ended, and whether it did."""
-    from pyspark.sql import functions as F
+def attempts_of(events: "pa.Table") -> "pa.Table":
+    """The same for events at hand, a column at a time; what only failures have is looked at only for them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    return (
-        # Most data is of events that have no reason, and JSON is dear to read.
-        events.withColumn("reason", F.when(F.col("kind").isin(*_REASONED), F.get_json_object("data", "$.reason")))
-        .withColumn(ENDED, _has_ended())
-        .withColumn("outcome", _outcome())
-        .withColumn("fingerprint", _fingerprint())
-        .withColumn("finished_at", F.col("at"))
-        .withColumn("wait_seconds", F.when(F.col("attempt") == 0, _seconds("enqueued_at", "started_at")))
-        .withColumn("run_seconds", _seconds("started_at", "at"))
-    )
-
-
-def _has_ended() -> "Column":
-    """What goes back before it began, or is revoked while it waits, was no attempt."""
-    from pyspark.sql import functions as F
-
-    kind = F.col("kind")
-    return kind.isin("succeeded", "retried", "failed") | (
-        kind.isin("revoked", "requeued") & F.col("started_at").isNotNull()
-    )
+    ends = events.filter(pc.is_in(events["kind"], pa.array([kind.value for kind in ENDINGS])))
+    reasons, outcomes = _judged(ends)
+    columns: dict[str, Any] = {
+        "outcome": pa.array(outcomes, pa.string()),
+        "reason": pa.array(reasons, pa.string()),
+        "fingerprint": pa.array(_fingerprints(ends), pa.string()),
+        "finished_at": ends["at"],
+        "wait_seconds": pc.if_else(
+            pc.equal(ends["attempt"], 0), _seconds(ends["enqueued_at"], ends["started_at"]), None
+        ),
+        "run_seconds": _seconds(ends["started_at"], ends["at"]),
+    }
+    named = shapes.names(shapes.ATTEMPTS)
+    rows = pa.table([columns[name] if name in columns else ends[name] for name in named], names=named)
+    return rows.filter(pc.is_valid(rows["outcome"]))
 
 
-def _outcome() -> "Column":
-    from pyspark.sql import functions as F
+def _in_batches(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    import pyarrow as pa
 
-    is_lost = (F.col("reason") == "lease-expired") | F.col("reason").like(_DEATH)
-    of_requeued = F.when(is_lost, "lost").otherwise("interrupted")
-    kind = F.col("kind")
-    outcome = F.when(kind == "revoked", "cancelled").when(kind == "requeued", of_requeued).otherwise(kind)
-    return F.when(F.col(ENDED), outcome)
+    for batch in batches:
+        yield from attempts_of(pa.Table.from_batches([batch])).to_batches()
 
 
-def _seconds(start: str, end: str) -> "Column":
+def _judged(ends: "pa.Table") -> tuple[list[str | None], list[str | None]]:
+    """Reason and outcome of each."""
+    import pyarrow.compute as pc
+
+    outcomes: list[str | None] = ends["kind"].to_pylist()
+    reasons: list[str | None] = [None] * len(outcomes)
+    has_begun = pc.is_valid(ends["started_at"])
+    for row, kind in enumerate(outcomes):
+        if kind not in _PLAIN and kind is not None:
+            reasons[row] = _told(ends["data"][row].as_py()).reason
+            outcomes[row] = outcome(kind, 0 if has_begun[row].as_py() else None, reasons[row])
+    return reasons, outcomes
+
+
+def _fingerprints(ends: "pa.Table") -> list[str | None]:
+    kinds, messages = ends["error_type"], ends["error_message"]
+    if kinds.null_count == len(ends):
+        return [None] * len(ends)
+    pairs = zip(kinds.to_pylist(), messages.to_pylist(), strict=True)
+    return [fingerprint_or_none(kind, message) for kind, message in pairs]
+
+
+def _seconds(start: "pa.ChunkedArray", end: "pa.ChunkedArray") -> "pa.ChunkedArray":
     """Never negative: a start is dated back by the worker's clock, an end is the store's."""
-    from pyspark.sql import functions as F
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    seconds = (F.unix_micros(end) - F.unix_micros(start)) / 1e6
-    return F.when(seconds < 0, 0.0).otherwise(seconds)
-
-
-def _fingerprint() -> "Column":
-    """The columns' own way to `core.fingerprint`, by the same table of rules."""
-    from pyspark.sql import functions as F
-
-    message = F.substring(F.coalesce("error_message", F.lit("")), 1, rules.SEEN_CHARACTERS)
-    plain = reduce(lambda text, rule: F.regexp_replace(text, rule[0], rule[1]), rules.RULES, message)
-    shown = F.substring(F.trim(plain), 1, rules.KEPT_CHARACTERS)
-    digest = F.sha2(F.concat("error_type", F.lit("\n"), shown), 256)
-    return F.when(F.col(ENDED) & F.col("error_type").isNotNull(), F.substring(digest, 1, rules.DIGITS))
+    micros = pc.subtract(end.cast(pa.int64()), start.cast(pa.int64()))
+    return pc.divide(pc.max_element_wise(micros.cast(pa.float64()), 0.0, skip_nulls=False), 1e6)

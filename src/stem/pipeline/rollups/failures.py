@@ -1,20 +1,22 @@
 """What failed, why, and what it cost."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from stem.pipeline.rollups.measure import total
+from stem.pipeline.rollups.facts import Facts
+from stem.pipeline.rollups.measure import Measure
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    import numpy as np
+    from pyspark.sql import DataFrame
 
 
-def _in_vain() -> "Column":
-    from pyspark.sql import functions as F
+def _in_vain(facts: Facts) -> "np.ndarray[Any, Any]":
+    import numpy as np
 
-    return F.col("outcome") != "succeeded"
+    return np.where(facts.outcome == "succeeded", np.nan, facts.run_seconds)
 
 
-MEASURES = (total("wasted_seconds", of="run_seconds", when=_in_vain),)
+MEASURES = (Measure("wasted_seconds", "total", _in_vain),)
 
 
 def failures(attempts: "DataFrame") -> "DataFrame":

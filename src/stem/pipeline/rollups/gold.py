@@ -1,89 +1,76 @@
 """The gold table: partial sums of each minute by task, queue, worker and tenant, merged whenever they are read."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from stem.pipeline import silver
 from stem.pipeline.rollups import failures, latency, queues, throughput, workers
-from stem.pipeline.rollups.measure import SKETCH_SIZE
+from stem.pipeline.rollups.facts import KEYS as KEYS
+from stem.pipeline.rollups.facts import facts
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    import numpy as np
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
-KEYS = ("minute", "name", "queue", "worker", "tenant")
 ROLLUPS = (throughput, latency, failures, workers, queues)  # to add one: a file with MEASURES, and a name here
 MEASURES = tuple(measure for rollup in ROLLUPS for measure in rollup.MEASURES)
-SHAPE = ", ".join(
-    [
-        "minute timestamp, name string, queue string, worker string, tenant string",
-        *(f"{measure.name} {measure.kind}" for measure in MEASURES),
-    ]
-)
+_COLUMNS = [f"{measure.name} {measure.type}" for measure in MEASURES]
+SHAPE = ", ".join(["minute timestamp, name string, queue string, worker string, tenant string", *_COLUMNS])
+_SHOWN = [*(column for column in _COLUMNS if not column.endswith(">")), latency.SHOWN]
 
 
-def partials(events: "DataFrame") -> "DataFrame":
-    """Of one batch. What comes late makes rows for minutes that have rows already; readers merge them."""
-    return counts(events).groupBy(*KEYS).agg(*(measure.partial().alias(measure.name) for measure in MEASURES))
+def partials(events: "pa.Table", attempts: "pa.Table") -> "pa.Table":
+    """Of one batch, where its rows are. What comes late makes rows for minutes that have rows already; readers merge them."""
+    found = facts(events, attempts)
+    groups, keys = _grouped(found.keys)
+    return _table(keys, [measure.partial(found, groups, len(keys)) for measure in MEASURES])
 
 
-def merged(gold: "DataFrame") -> "DataFrame":
-    """One row a minute and key, whatever batches it was counted in."""
-    return gold.groupBy(*KEYS).agg(*(measure.merged().alias(measure.name) for measure in MEASURES))
+def merged(rows: "pa.Table", by: Sequence[str] = KEYS) -> "pa.Table":
+    """One row a key, whatever batches it was counted in."""
+    groups, keys = _grouped(rows.select(by))
+    return _table(keys, [measure.merged(rows[measure.name], groups, len(keys)) for measure in MEASURES])
 
 
-def shown(gold: "DataFrame") -> "DataFrame":
-    """Merged, with percentiles in place of sketches: what people ask."""
-    return latency.shown(merged(gold))
+def over(gold: "DataFrame", *by: str) -> "DataFrame":
+    """One row for each of these columns, with percentiles in place of histograms.
+
+    Merged where the rows are, then once more together: in columns, for Spark's own aggregates would be planned anew each
+    time, at more cost than these take to run."""
+    keys = [f"{name} {gold.schema[name].dataType.simpleString()}" for name in by]
+    rows = gold.select(*by, *(measure.name for measure in MEASURES))
+    some = rows.mapInArrow(partial(_merge, by, False), ", ".join([*keys, *_COLUMNS]))
+    return some.repartition(1).mapInArrow(partial(_merge, by, True), ", ".join([*keys, *_SHOWN]))
 
 
-def counts(events: "DataFrame") -> "DataFrame":
-    """What there was of each kind. Few sums over many rows, of which the many measures are made: one aggregate of all
-    measures at once would be too long a method for the JVM to compile."""
-    from pyspark.sql import functions as F
+def _merge(by: Sequence[str], is_last: bool, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    import pyarrow as pa
 
-    sums = [F.count("kind").alias("events"), F.sum("busy_seconds").alias("busy_seconds")]
-    for what in ("wait", "run"):
-        seconds = f"{what}_seconds"
-        sketch = F.when(F.count(seconds) > 0, F.kll_sketch_agg_double(seconds, SKETCH_SIZE))
-        sums += [F.count(seconds).alias(f"{what}s"), F.sum(seconds).alias(seconds)]
-        sums += [F.max(seconds).alias(f"{what}_most"), sketch.alias(f"{what}_sketch")]
-    return facts(events).groupBy(*KEYS, "kind", "outcome", "move").agg(*sums)
+    waiting = list(batches)
+    if waiting:
+        rows = merged(pa.Table.from_batches(waiting), by)
+        yield from (latency.shown(rows).select(_names(by)) if is_last else rows).to_batches()
 
 
-def facts(events: "DataFrame") -> "DataFrame":
-    """The events with what they are counted by. Seconds of work count in the minutes in which they were worked."""
-    from pyspark.sql import functions as F
-
-    ended = silver.ended(events).withColumn("minute", _minute("at"))
-    in_last = F.least("run_seconds", (F.unix_micros("at") - F.unix_micros("minute")) / 1e6)
-    last = ended.select(
-        *KEYS,
-        "kind",
-        "outcome",
-        workers.move().alias("move"),
-        *(F.when(F.col(silver.ENDED), F.col(name)).alias(name) for name in ("wait_seconds", "run_seconds")),
-        F.when(F.col(silver.ENDED), in_last).alias("busy_seconds"),
-    )
-    return last.unionByName(_earlier(ended), allowMissingColumns=True)
+def _names(by: Sequence[str]) -> list[str]:
+    return [*by, *(column.split()[0] for column in ", ".join(_SHOWN).split(", "))]
 
 
-def _earlier(ended: "DataFrame") -> "DataFrame":
-    """For an attempt that began in an earlier minute: a row for each such minute, which counts as work and nothing else."""
-    from pyspark.sql import functions as F
+def _grouped(keys: "pa.Table") -> "tuple[np.ndarray[Any, Any], pa.Table]":
+    """The group of each row, and each group's key."""
+    import numpy as np
 
-    a_minute = F.expr("interval 1 minute")
-    horizon = F.col("minute") - F.expr(
-        "interval 7 days"
-    )  # a start that no clock could mean may not make a million rows
-    began = _minute(F.greatest("started_at", horizon))
-    spent = F.unix_micros(F.col("earlier") + a_minute) - F.unix_micros(F.greatest("started_at", "earlier"))
-    return (
-        ended.where(F.col(silver.ENDED) & (began < F.col("minute")))
-        .withColumn("earlier", F.explode(F.sequence(began, F.col("minute") - a_minute, a_minute)))
-        .select(F.col("earlier").alias("minute"), *KEYS[1:], (spent / 1e6).alias("busy_seconds"))
-    )
+    groups = np.zeros(len(keys), np.int64)
+    first = np.zeros(min(1, len(keys)), np.int64)
+    for column in keys.columns if len(keys) else ():
+        coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        together = groups * max(1, len(coded.dictionary)) + coded.indices.to_numpy()
+        _, first, groups = np.unique(together, return_index=True, return_inverse=True)
+    return groups, keys.take(first)
 
 
-def _minute(moment: "Column | str") -> "Column":
-    from pyspark.sql import functions as F
+def _table(keys: "pa.Table", columns: "list[pa.Array]") -> "pa.Table":
+    import pyarrow as pa
 
-    return F.timestamp_micros(F.floor(F.unix_micros(moment) / 60_000_000) * 60_000_000)
+    return pa.table([*keys.columns, *columns], names=[*keys.column_names, *(measure.name for measure in MEASURES)])

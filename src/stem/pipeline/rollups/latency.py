@@ -2,46 +2,30 @@
 
 from typing import TYPE_CHECKING
 
-from stem.pipeline.rollups.measure import count, greatest, percentile, sketch, total
+from stem.pipeline.rollups.measure import Measure, percentiles, sizes
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    import pyarrow as pa
 
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-
-
-def _always() -> "Column":
-    from pyspark.sql import functions as F
-
-    return F.lit(True)
-
+WHAT = ("wait", "run")
 
 MEASURES = (
-    count("waits", _always, of="waits"),
-    total("wait_seconds", of="wait_seconds"),
-    greatest("wait_most"),
-    sketch("wait_sketch"),
-    count("runs", _always, of="runs"),
-    total("run_seconds", of="run_seconds"),
-    greatest("run_most"),
-    sketch("run_sketch"),
+    Measure("wait_seconds", "total", lambda facts: facts.wait_seconds),
+    Measure("wait_most", "most", lambda facts: facts.wait_seconds),
+    Measure("wait_histogram", "histogram", lambda facts: facts.wait_seconds),
+    Measure("run_seconds", "total", lambda facts: facts.run_seconds),
+    Measure("run_most", "most", lambda facts: facts.run_seconds),
+    Measure("run_histogram", "histogram", lambda facts: facts.run_seconds),
 )
+SHOWN = ", ".join(f"{what}s bigint, " + ", ".join(f"{what}_{name} double" for name in SHARES) for what in WHAT)
 
 
-def latency(gold: "DataFrame", *by: "str | Column") -> "DataFrame":
-    """Percentiles, means and extremes in seconds, for each of `by`; None where nothing ran."""
-    sums = gold.groupBy(*by).agg(*(measure.merged().alias(measure.name) for measure in MEASURES))
-    return shown(sums)
-
-
-def shown(sums: "DataFrame") -> "DataFrame":
-    """The sketches replaced by what people ask of them."""
-    from pyspark.sql import functions as F
-
-    figures = {
-        f"{what}_{name}": percentile(f"{what}_sketch", share)
-        for what in ("wait", "run")
-        for name, share in SHARES.items()
-    }
-    means = {f"{what}_mean": F.try_divide(f"{what}_seconds", f"{what}s") for what in ("wait", "run")}
-    return sums.withColumns({**figures, **means}).drop("wait_sketch", "run_sketch")
+def shown(rows: "pa.Table") -> "pa.Table":
+    """With what people ask in place of the histograms: how many, and percentiles in seconds."""
+    for what in WHAT:
+        maps = rows[f"{what}_histogram"].combine_chunks()
+        rows = rows.drop_columns(f"{what}_histogram").append_column(f"{what}s", sizes(maps))
+        for name, share in SHARES.items():
+            rows = rows.append_column(f"{what}_{name}", percentiles(maps, share))
+    return rows

@@ -1,41 +1,40 @@
 """How many tasks came, ran and ended."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from stem.pipeline.rollups.measure import Measure, count
+from stem.pipeline.rollups.facts import Facts
+from stem.pipeline.rollups.measure import Measure
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    import numpy as np
 
-# By kind of event, as columns are named. A requeue is counted by what it means for the attempt: lost or interrupted.
+# By kind of event, as columns are named.
 KINDS = (
     "enqueued", "started", "succeeded", "retried", "failed", "revoked", "expired", "requeued", "throttled",
     "dead_lettered", "replayed",
 )  # fmt: skip
-OUTCOMES = ("lost", "interrupted")
+# Of attempts that ended in nobody's decision.
+OUTCOMES = ("lost", "interrupted", "cancelled")
 
 
-def _kind(name: str) -> Measure:
-    def is_it() -> "Column":
-        from pyspark.sql import functions as F
+def _equal(words: "np.ndarray[Any, Any]", word: str) -> "np.ndarray[Any, Any]":
+    import numpy as np
 
-        return F.col("kind") == name.replace("_", "-")
-
-    return count(name, is_it)
+    return np.equal(words, word)
 
 
-def _outcome(name: str) -> Measure:
-    def is_it() -> "Column":
-        from pyspark.sql import functions as F
+def _of_kind(name: str) -> Measure:
+    def is_it(facts: Facts) -> "np.ndarray[Any, Any]":
+        return _equal(facts.kind, name.replace("_", "-"))
 
-        return F.col("outcome") == name
-
-    return count(name, is_it)
+    return Measure(name, "count", is_it)
 
 
-MEASURES = (*map(_kind, KINDS), *map(_outcome, OUTCOMES))
+def _of_outcome(name: str) -> Measure:
+    def is_it(facts: Facts) -> "np.ndarray[Any, Any]":
+        return _equal(facts.outcome, name)
+
+    return Measure(name, "count", is_it)
 
 
-def throughput(gold: "DataFrame", *by: "str | Column") -> "DataFrame":
-    """Counts of everything that happened, for each of `by`."""
-    return gold.groupBy(*by).agg(*(measure.merged().alias(measure.name) for measure in MEASURES))
+MEASURES = (*map(_of_kind, KINDS), *map(_of_outcome, OUTCOMES))

@@ -2,43 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from stem.pipeline.rollups.measure import count, total
+from stem.pipeline.rollups.measure import Measure
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-
-def _is(kind: str) -> "Column":
-    from pyspark.sql import functions as F
-
-    return F.col("kind") == kind
-
-
-def move() -> "Column":
-    """Of a worker that was scaled: up or down."""
-    from pyspark.sql import functions as F
-
-    start, end = (F.get_json_object("data", f"$.{side}").cast("int") for side in ("from", "to"))
-    return F.when(_is("worker-scaled"), F.when(end > start, "up").when(end < start, "down"))
-
-
-def _moved(way: str) -> "Column":
-    from pyspark.sql import functions as F
-
-    return F.col("move") == way
-
-
 MEASURES = (
-    total("busy_seconds", of="busy_seconds"),
-    count("scaled_up", lambda: _moved("up")),
-    count("scaled_down", lambda: _moved("down")),
-    count("recycled", lambda: _is("worker-recycled")),
+    Measure("busy_seconds", "total", lambda facts: facts.busy_seconds),
+    Measure("scaled_up", "count", lambda facts: facts.move > 0),
+    Measure("scaled_down", "count", lambda facts: facts.move < 0),
+    Measure("recycled", "count", lambda facts: facts.kind == "worker-recycled"),
 )
-
-
-def workers(gold: "DataFrame", *by: "str | Column") -> "DataFrame":
-    """Busy seconds and moves, for each of `by`."""
-    return gold.groupBy(*by).agg(*(measure.merged().alias(measure.name) for measure in MEASURES))
 
 
 def capacity(events: "DataFrame", since: "Column", until: "Column") -> "DataFrame":
@@ -52,7 +26,7 @@ def capacity(events: "DataFrame", since: "Column", until: "Column") -> "DataFram
     last_heard = events.where("worker is not null").groupBy("worker").agg(F.max("at").alias("last_at"))
     steps = (
         events.where(F.col("kind").isin("worker-started", "worker-scaled", "worker-stopped"))
-        .withColumn("isolates", F.when(_is("worker-stopped"), 0).otherwise(said))
+        .withColumn("isolates", F.when(F.col("kind") == "worker-stopped", 0).otherwise(said))
         .withColumn("next_at", F.lead("at").over(by_worker))
         .join(last_heard, "worker")
     )

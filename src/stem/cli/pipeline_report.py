@@ -1,0 +1,83 @@
+"""`stem pipeline report`: what the fleet did, how well, and how that compares with the time before."""
+
+from pathlib import Path
+
+import click
+
+from stem.cli import pipeline_options, show, times
+from stem.cli.session import Session, in_session
+from stem.core.errors import UsageError
+
+
+@click.command()
+@click.option("--since", type=times.DURATION, default=86400.0, show_default="24h", help="How far back: 24h, 7d.")
+@click.option("--task", metavar="NAME", help="Only this task.")
+@click.option(
+    "--slo", "slos", multiple=True, metavar="OBJECTIVE", help="'TASK:p95_wait<5s', 'TASK:success>99.5%'; * for all."
+)
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@pipeline_options.lake
+@pipeline_options.spark
+@in_session
+def report(
+    session: Session,
+    since: float,
+    task: str | None,
+    slos: tuple[str, ...],
+    form: str,
+    output: Path | None,
+    lake: str | None,
+    master: str | None,
+    remote: str | None,
+) -> None:
+    """Report throughput, latency, failures, cost and utilisation out of the lake.
+
+    Each figure stands beside that of the same time before.
+
+    \b
+    Example: stem pipeline report --since 7d --format html --output report.html
+    """
+    import time
+
+    from stem.pipeline import lake as lakes
+    from stem.pipeline.report import period
+    from stem.pipeline.report import report as make
+    from stem.pipeline.report_slo import objective
+    from stem.pipeline.session import session as spark
+
+    objectives = [objective(text) for text in slos]
+    opened = lakes.opened(lake or session.settings().pipeline.lake)
+    start, end = period(since, time.time())
+    made = make(
+        opened,
+        spark("stem pipeline report", master=master, remote=remote),
+        since=start,
+        until=end,
+        task=task,
+        objectives=objectives,
+    )
+    if session.as_json or form == "json":
+        text = _json(made)
+    elif form == "html":
+        from stem.pipeline.report_html import html
+
+        text = html(made)
+    else:
+        from stem.pipeline.report_text import text as in_words
+
+        text = in_words(made) + "\n"
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written ({error.strerror}); name another file with --output.") from error
+    click.echo(show.plain(f"The report is in {output}."))
+
+
+def _json(made: object) -> str:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(made), indent=2).decode() + "\n"

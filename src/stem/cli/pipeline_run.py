@@ -1,0 +1,87 @@
+"""`stem pipeline run`: events into the lake, once up to now, or for as long as they come."""
+
+import signal
+import time
+from threading import Event
+from typing import TYPE_CHECKING
+
+import click
+
+from stem.cli import pipeline_options, show, times
+from stem.cli.session import Session, check_shared, in_session
+
+if TYPE_CHECKING:
+    from stem.pipeline.flow import Batch
+
+
+@click.command()
+@click.option("--once/--follow", "once", default=True, help="Up to now, or until it is stopped.  [default: --once]")
+@click.option("--keep", type=times.DURATION, help="Drop whole days older than this: 90d.")
+@click.option(
+    "--batch", "events", type=click.IntRange(1_000, 10_000_000), metavar="N", help="At most so many events at a time."
+)
+@pipeline_options.lake
+@pipeline_options.spark
+@in_session
+def run(
+    session: Session,
+    once: bool,
+    keep: float | None,
+    events: int | None,
+    lake: str | None,
+    master: str | None,
+    remote: str | None,
+) -> None:
+    """Write what the fleet did into the lake.
+
+    Every event is there once, whatever is killed and started again. One run at a time fills a lake.
+
+    \b
+    Example: stem pipeline run --follow --keep 90d
+    """
+    from stem.pipeline.flow import EVENTS_A_BATCH, Flow
+    from stem.pipeline.session import session as spark
+
+    settings = check_shared(session.settings())
+    telling = _Telling(is_quiet=once or session.as_json)
+    flow = Flow(
+        settings=settings,
+        root=lake or settings.pipeline.lake,
+        follow=not once,
+        keep_seconds=keep,
+        events_a_batch=events or EVENTS_A_BATCH,
+        told=telling.hear,
+    )
+    stopped = Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    try:
+        flow.run(
+            lambda: spark("stem pipeline run", master=master, remote=remote), is_wanted=lambda: not stopped.is_set()
+        )
+    except KeyboardInterrupt:
+        if once:
+            raise
+    telling.conclude(session.as_json)
+
+
+class _Telling:
+    def __init__(self, *, is_quiet: bool) -> None:
+        self._is_quiet = is_quiet
+        self._began_at = time.monotonic()
+        self._events = 0
+        self._batches = 0
+
+    def hear(self, batch: "Batch") -> None:
+        self._events += batch.events
+        self._batches += 1
+        if not self._is_quiet:
+            click.echo(f"{batch.events:,} events in {batch.seconds:.1f} s")
+
+    def conclude(self, as_json: bool) -> None:
+        seconds = time.monotonic() - self._began_at
+        if as_json:
+            show.json({"events": self._events, "batches": self._batches, "seconds": round(seconds, 3)})
+        elif self._batches:
+            click.echo(f"{self._events:,} events are in the lake now, in {seconds:.1f} s.")
+        else:
+            click.echo("The lake has all there is; no new event was found.")

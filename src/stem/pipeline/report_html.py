@@ -1,0 +1,200 @@
+"""The report as one HTML file: plots and style inside, nothing asked of any network."""
+
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+
+from stem.pipeline import report_plots as plots
+from stem.pipeline import report_words as words
+from stem.pipeline.report import Report
+from stem.pipeline.report_plots import Axis, Series
+
+_MARKS = {True: ("ok", "met"), False: ("failed", "missed"), None: ("other", "not measured")}
+
+
+def html(report: Report) -> str:
+    style = files("stem.pipeline").joinpath("report.css").read_text()
+    title = f"Stem report · {report.task}" if report.task else "Stem report"
+    parts = [
+        _cards(report),
+        _objectives(report),
+        _throughput(report),
+        _latencies(report),
+        f'<div class="grid-2">{_failure_bars(report)}{_utilisation(report)}</div>',
+        _tasks(report),
+        _failures(report),
+        _queues(report),
+    ]
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head><body><main>'
+        f"<header><h1>{escape(title)}</h1>"
+        f'<p class="quiet">{words.period(report)}, compared with the same time before</p></header>'
+        f"{''.join(parts)}<footer>Made {report.made_at:%Y-%m-%d %H:%M} UTC out of the lake. Percentiles are within 1 %.</footer>"
+        "</main></body></html>\n"
+    )
+
+
+def _cards(report: Report) -> str:
+    now, before = report.now, report.before
+    wasted = now.wasted_seconds / now.run_seconds if now.run_seconds else None
+    past_wasted = before.wasted_seconds / before.run_seconds if before and before.run_seconds else None
+    cards = [
+        _card("Attempts", words.count(now.attempts), now.attempts, before and before.attempts, is_cost=None),
+        _card("Success", words.share(now.success), now.success, before and before.success, is_cost=False),
+        _card("Wait, p95", words.seconds(now.wait.p95), now.wait.p95, before and before.wait.p95),
+        _card("Run, p95", words.seconds(now.run.p95), now.run.p95, before and before.run.p95),
+        _card("Run time in vain", words.share(wasted), wasted, past_wasted),
+        _card("Dead letters", words.count(now.dead_lettered), now.dead_lettered, before and before.dead_lettered),
+    ]
+    return f'<div class="cards">{"".join(cards)}</div>'
+
+
+def _card(name: str, value: str, now: float | None, before: float | None, *, is_cost: bool | None = True) -> str:
+    """`is_cost`: less is better; None: neither is."""
+    change = words.trend(now, before)
+    style = ""
+    if change and is_cost is not None and change != "±0 %":
+        style = " worse" if (change[0] != "−") == is_cost else " better"
+    told = f"{change} on before" if change else ""
+    return (
+        f'<div class="card"><div class="name">{name}</div><div class="value">{escape(value)}</div>'
+        f'<div class="trend{style}">{told}</div></div>'
+    )
+
+
+def _throughput(report: Report) -> str:
+    minutes = report.slot_seconds / 60
+    series = [
+        Series(name, style, [getattr(slot, field) / minutes for slot in report.slots])
+        for name, style, field in (
+            ("succeeded", "ok", "succeeded"),
+            ("retried", "retried", "retried"),
+            ("failed", "failed", "failed"),
+            ("cancelled, lost, interrupted", "other", "other"),
+        )
+    ]
+    plot = plots.stacked(_axis(report), series, label=words.count)
+    return _section("Attempts per minute, by how they ended", plots.legend(series) + plot)
+
+
+def _latencies(report: Report) -> str:
+    def plot(what: str, title: str) -> str:
+        series = [
+            Series("p95", what, [getattr(slot, f"{what}_p95") for slot in report.slots]),
+            Series("p50", f"{what}-soft", [getattr(slot, f"{what}_p50") for slot in report.slots]),
+        ]
+        return _section(title, plots.legend(series) + plots.lines(_axis(report), series, label=words.seconds))
+
+    return f'<div class="grid-2">{plot("wait", "Wait before the first attempt")}{plot("run", "Run time")}</div>'
+
+
+def _failure_bars(report: Report) -> str:
+    if not report.failures:
+        return _section("Failures", '<p class="quiet">No attempt failed.</p>')
+    rows = [
+        (f"{each.error_type} in {each.task}", each.attempts, words.count(each.attempts), "failed")
+        for each in report.failures[:8]
+    ]
+    return _section("Failed attempts, by error", plots.bars(rows))
+
+
+def _utilisation(report: Report) -> str:
+    if not report.workers:
+        return _section("Workers", '<p class="quiet">No worker ran anything.</p>')
+    known = any(each.utilisation is not None for each in report.workers)
+    rows = [
+        (
+            each.name,
+            (each.utilisation or 0) if known else each.busy_seconds,
+            words.share(each.utilisation) if known else words.seconds(each.busy_seconds),
+            "wait",
+        )
+        for each in report.workers[:8]
+    ]
+    title = "Utilisation of workers" if known else "Busy time of workers"
+    return _section(title, plots.bars(rows, most=1.0 if known else None))
+
+
+def _tasks(report: Report) -> str:
+    rows = [
+        [
+            f"<code>{escape(task.name)}</code>",
+            words.count(task.now.attempts),
+            _trend(task.now.attempts, task.before and task.before.attempts, is_cost=None),
+            words.share(task.now.success),
+            words.seconds(task.now.wait.p95),
+            words.seconds(task.now.run.p50),
+            words.seconds(task.now.run.p95),
+            words.seconds(task.now.run.p99),
+            _trend(task.now.run.p95, task.before and task.before.run.p95, is_cost=True),
+            words.seconds(task.now.run_seconds),
+            words.seconds(task.now.wasted_seconds),
+        ]
+        for task in report.tasks[:30]
+    ]
+    columns = ("task", "attempts", "", "success", "wait p95", "run p50", "run p95", "run p99", "", "total", "in vain")
+    return _section("Tasks, by the time that they took", _table(columns, rows))
+
+
+def _failures(report: Report) -> str:
+    if not report.failures:
+        return ""
+    rows = [
+        [
+            f"<code>{each.fingerprint}</code>",
+            f"<strong>{escape(each.error_type)}</strong> in <code>{escape(each.task)}</code><br>{escape(each.message)}"
+            f'<br><span class="small">like task {escape(each.sample_id)}</span>',
+            words.count(each.attempts),
+            words.count(each.failed),
+            f"{each.first_at:%d %b %H:%M}",
+            f"{each.last_at:%d %b %H:%M}",
+        ]
+        for each in report.failures
+    ]
+    return _section("Failures, by fingerprint", _table(("", "error", "attempts", "for good", "first", "last"), rows, 1))
+
+
+def _queues(report: Report) -> str:
+    if not report.queues:
+        return ""
+    rows = [
+        [escape(each.name), words.count(each.ready_mean), words.count(each.ready_most), words.count(each.dead)]
+        for each in report.queues
+    ]
+    return _section("Queues", _table(("queue", "ready, mean", "ready, most", "dead letters"), rows))
+
+
+def _objectives(report: Report) -> str:
+    if not report.objectives:
+        return ""
+    rows = []
+    for each in report.objectives:
+        style, word = _MARKS[each.is_met]
+        mark = f'<span class="pill {style}">{word}</span>'
+        rows.append([f"<code>{escape(each.objective)}</code>", words.measured(each), mark])
+    return _section("Objectives", _table(("objective", "measured", ""), rows))
+
+
+def _trend(now: float | None, before: float | None, *, is_cost: bool | None) -> str:
+    change = words.trend(now, before)
+    if not change or is_cost is None or change == "±0 %":
+        return f'<span class="small">{change}</span>'
+    return f'<span class="small {"worse" if (change[0] != "−") == is_cost else "better"}">{change}</span>'
+
+
+def _axis(report: Report) -> Axis:
+    return Axis([slot.at for slot in report.slots], report.slot_seconds, report.since, report.until)
+
+
+def _section(title: str, inside: str) -> str:
+    return f'<section class="card"><h2>{title}</h2>{inside}</section>'
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], words_at: int | None = None) -> str:
+    def cell(tag: str, place: int, text: str) -> str:
+        return f"<{tag}{' class=words' if place == words_at else ''}>{text}</{tag}>"
+
+    head = "".join(cell("th", place, name) for place, name in enumerate(columns))
+    body = "".join(f"<tr>{''.join(cell('td', place, text) for place, text in enumerate(row))}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

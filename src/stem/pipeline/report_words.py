@@ -1,0 +1,53 @@
+"""Figures as people read them."""
+
+from stem.pipeline.report import Figures, Report
+from stem.pipeline.report_slo import Attainment
+
+
+def seconds(value: float | None) -> str:
+    """With as many digits as anybody would say."""
+    if value is None:
+        return "–"
+    if value < 1:
+        return f"{value * 1000:.0f} ms" if value >= 0.0095 else f"{value * 1000:.1f} ms"
+    if value < 120:
+        return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+    if value < 7200:
+        return f"{value / 60:.0f} min"
+    return f"{value / 3600:.1f} h" if value < 172800 else f"{value / 86400:.1f} d"
+
+
+def count(value: float) -> str:
+    if value < 10_000:
+        return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:.1f}"
+    return f"{value / 1000:,.1f} k" if value < 1_000_000 else f"{value / 1_000_000:,.2f} M"
+
+
+def share(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value * 100:.2f} %" if 0.99 < value < 1 else f"{value * 100:.1f} %"
+
+
+def trend(now: float | None, before: float | None) -> str:
+    """How much more or less than in the period before; empty where there is nothing to compare."""
+    if now is None or not before:
+        return ""
+    change = now / before - 1
+    if abs(change) < 0.005:
+        return "±0 %"
+    return f"{'+' if change > 0 else '−'}{abs(change) * 100:,.0f} %" if abs(change) < 10 else f"×{now / before:,.0f}"
+
+
+def measured(objective: Attainment) -> str:
+    return (share if "success" in objective.objective else seconds)(objective.measured)
+
+
+def period(report: Report) -> str:
+    day = report.since.date() == report.until.date()
+    end = f"{report.until:%H:%M}" if day else f"{report.until:%Y-%m-%d %H:%M}"
+    return f"{report.since:%Y-%m-%d %H:%M} to {end} UTC"
+
+
+def per_minute(figures: Figures, report: Report) -> float:
+    return figures.attempts / max(1.0, (report.until - report.since).total_seconds() / 60)

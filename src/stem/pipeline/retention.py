@@ -1,0 +1,83 @@
+"""Keep the lake small: few files, one row a minute and key, nothing older than wanted. Rows mean the same before and after."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from stem.pipeline.delta import DATE, File, Output, Table, write
+from stem.pipeline.lake import Lake
+from stem.pipeline.rollups import gold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("stem.pipeline")
+
+# A file grows by merging until it is large and is then left alone, so that a row is rewritten a few times, not every time.
+SMALL_BYTES = 16 * 1024 * 1024
+MANY_FILES = 32
+VACUUM_HOURS = 24  # a reader may take as long with the files that it listed
+
+
+@dataclass(frozen=True, slots=True)
+class Tended:
+    """What was done: files merged into fewer, files dropped for their age, files removed from the disk."""
+
+    merged: int = 0
+    dropped: int = 0
+    removed: int = 0
+
+
+def tend(
+    lake: Lake,
+    spark: "SparkSession",
+    *,
+    keep_seconds: float | None = None,
+    many_files: int = MANY_FILES,
+    vacuum_hours: int | None = VACUUM_HOURS,
+) -> Tended:
+    """Compact, drop what is too old, and, unless told not to, remove what nobody reads. Killed at any point, it has done
+    part of it and harmed nothing. Only for whoever holds the lake's lock."""
+    merged = sum(_compact(lake, table, spark, many_files) for table in lake.tables)
+    dropped = 0 if keep_seconds is None else _drop_old(lake, keep_seconds)
+    removed = 0 if vacuum_hours is None else sum(table.vacuum(hours=vacuum_hours) for table in lake.tables)
+    tended = Tended(merged, dropped, removed)
+    if tended != Tended():
+        log.info("pipeline.tended merged=%d dropped=%d removed=%d", merged, dropped, removed)
+    return tended
+
+
+def _compact(lake: Lake, table: Table, spark: "SparkSession", many: int) -> int:
+    by_day: dict[str, list[File]] = defaultdict(list)
+    for file in table.files():
+        if file.size < SMALL_BYTES:
+            by_day[file.date].append(file)
+    crowded = [files for files in by_day.values() if len(files) >= many]
+    for files in crowded:
+        _merge(lake, table, spark, files)
+    return sum(map(len, crowded))
+
+
+def _merge(lake: Lake, table: Table, spark: "SparkSession", files: list[File]) -> None:
+    rows = table.frame(spark, files).drop(DATE)
+    size = sum(file.size for file in files)
+    if table is lake.rollups:  # all rows of a minute must meet
+        (fewer,) = write(rows.coalesce(1), [Output(table, "minute")], derive=_one_a_minute, rows_at_once=None)
+    else:
+        pieces = 1 + size // (4 * SMALL_BYTES)
+        (fewer,) = write(rows.coalesce(pieces), [Output(table, lake.day_of(table))])
+    table.replace(files, fewer)
+
+
+def _one_a_minute(rows: "pa.Table") -> "Sequence[pa.Table]":
+    return (gold.merged(rows),)
+
+
+def _drop_old(lake: Lake, keep_seconds: float) -> int:
+    """By whole days, so that a day is there or is not."""
+    first = (datetime.now(UTC) - timedelta(seconds=keep_seconds)).date().isoformat()
+    return sum(table.delete_before(first) for table in lake.tables)

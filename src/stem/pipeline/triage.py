@@ -1,0 +1,117 @@
+"""Dead letters by what they died of: clusters of one task, reason and error, and their replay in bulk."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from stem.contracts.store import Store
+from stem.core.delivery import DeadFilter, DeadLetter
+from stem.core.errors import DeadLetterNotFound
+from stem.core.fingerprint import fingerprint, normalised
+from stem.core.record import moment
+
+_PAGE = 1000
+_SAMPLES = 3
+
+
+class Cluster(msgspec.Struct, frozen=True, rename="camel"):
+    """Letters of one task that were given up for one reason and one error but for its numbers, ids and paths."""
+
+    id: str
+    task: str
+    reason: str
+    error_type: str
+    pattern: str
+    count: int
+    queues: dict[str, int]
+    first_at: datetime
+    last_at: datetime
+    message: str  # of the newest
+    sample_ids: list[str]
+
+
+def triage(store: Store, where: DeadFilter | None = None) -> list[Cluster]:
+    """All clusters, the largest first."""
+    found: dict[str, Cluster] = {}
+    for letter in _letters(store, where or DeadFilter()):
+        name = cluster_of(letter)
+        found[name] = _joined(found.get(name), name, letter)
+    return sorted(found.values(), key=lambda cluster: (-cluster.count, cluster.id))
+
+
+def replay(
+    store: Store,
+    cluster: str,
+    *,
+    delay_seconds: float = 0.0,
+    dry_run: bool = False,
+    told: Callable[[int], None] = lambda _: None,
+) -> list[str]:
+    """Queue the cluster's letters again, by the store's own verb: ids stay, each batch is whole, and a letter that somebody
+    else replays meanwhile is queued once. What dies from now on is left alone. Raises DeadLetterNotFound."""
+    replayed: list[str] = []
+    is_there = False
+    for ids in _batches(store, cluster):
+        is_there = True
+        replayed += store.deadletters.replay(
+            DeadFilter(ids=ids), limit=len(ids), delay_seconds=delay_seconds, dry_run=dry_run
+        )
+        told(len(replayed))
+    if not is_there:
+        raise DeadLetterNotFound(
+            f"There is no cluster {cluster}, or no more; see 'stem pipeline triage' for those there are."
+        )
+    return replayed
+
+
+def cluster_of(letter: DeadLetter) -> str:
+    """The same for letters that would be understood together."""
+    error = letter.error
+    of_error = fingerprint(error.type, error.message) if error else fingerprint("", "")
+    return fingerprint(f"{letter.name}\n{letter.reason}\n{of_error}", "")
+
+
+def _batches(store: Store, cluster: str) -> Iterator[tuple[str, ...]]:
+    """The ids of the cluster as it is now, all found before the first is replayed: pages would shift under their reader."""
+    until = moment(store.upkeep.now())
+    ids = [letter.id for letter in _letters(store, DeadFilter(until=until)) if cluster_of(letter) == cluster]
+    for start in range(0, len(ids), _PAGE):
+        yield tuple(ids[start : start + _PAGE])
+
+
+def _letters(store: Store, where: DeadFilter) -> Iterator[DeadLetter]:
+    cursor: str | None = None
+    while True:
+        page = store.deadletters.page(where, limit=_PAGE, cursor=cursor)
+        yield from page.items
+        if page.cursor is None:
+            return
+        cursor = page.cursor
+
+
+def _joined(cluster: Cluster | None, name: str, letter: DeadLetter) -> Cluster:
+    """Letters come newest first."""
+    if cluster is None:
+        kind, message = (letter.error.type, letter.error.message) if letter.error else ("", "")
+        facts: dict[str, Any] = {"task": letter.name, "reason": letter.reason, "error_type": kind}
+        return Cluster(
+            id=name,
+            **facts,
+            pattern=normalised(message),
+            count=1,
+            queues={letter.queue: 1},
+            first_at=letter.dead_at,
+            last_at=letter.dead_at,
+            message=message[:300],
+            sample_ids=[letter.id],
+        )
+    return msgspec.structs.replace(
+        cluster,
+        count=cluster.count + 1,
+        queues={**cluster.queues, letter.queue: cluster.queues.get(letter.queue, 0) + 1},
+        first_at=min(cluster.first_at, letter.dead_at),
+        last_at=max(cluster.last_at, letter.dead_at),
+        sample_ids=[*cluster.sample_ids, letter.id][:_SAMPLES],
+    )

@@ -1,0 +1,237 @@
+"""Events into the lake: each once, whatever dies; attempts and rollups that equal a recount."""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from stem.backends import connect
+from stem.contracts.store import Store
+from stem.core.config import Settings
+from stem.core.errors import LakeRefused
+from stem.core.event import Event
+from stem.pipeline import lake as lakes
+from stem.pipeline import shapes
+from stem.pipeline.delta import Output, Table, write
+from stem.pipeline.flow import Batch, Flow
+from stem.pipeline.holding import Holding
+from stem.pipeline.ingest import Ingest
+from stem.pipeline.lake import Lake
+from stem.pipeline.retention import tend
+from stem.pipeline.rollups import gold
+from support.past import live
+
+Fill = Callable[..., Lake]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/stem.db"
+
+
+@pytest.fixture
+def past(url: str) -> Store:
+    store = connect(url, Settings())
+    live(store, 300)
+    return store
+
+
+@pytest.fixture
+def fill(spark: SparkSession, url: str, tmp_path: Path) -> Fill:
+    def run(told: Callable[[Batch], None] = lambda _: None, *, events_a_batch: int = 400, **more: float) -> Lake:
+        root = str(tmp_path / "lake")
+        Flow(Settings(broker_url=url), root, told=told, events_a_batch=events_a_batch, **more).run(lambda: spark)
+        return lakes.opened(root)
+
+    return run
+
+
+def test_every_event_is_in_the_lake_once_and_every_attempt_and_minute_counts_what_happened(
+    spark: SparkSession, past: Store, fill: Fill
+) -> None:
+    fill()
+    live(past, 100, worker="w2")
+    lake = fill()
+    logged = past.events.read(None, limit=10_000)
+    assert sorted(row.offset for row in lake.events.frame(spark).collect()) == sorted(e.offset for e in logged)
+    assert_equals_a_recount(spark, lake, logged)
+
+
+def test_a_batch_that_spark_forgot_to_have_written_is_not_written_again(
+    spark: SparkSession, past: Store, fill: Fill
+) -> None:
+    lake = fill()
+    for commit in Path(lake.checkpoint, "commits").iterdir():
+        if commit.name.strip(".").partition(".")[0] == "1":
+            commit.unlink()
+    told: list[Batch] = []
+    fill(told.append)
+    assert [(batch.number, batch.events) for batch in told] == [(1, 0)]
+    assert_equals_a_recount(spark, lakes.opened(lake.root), past.events.read(None, limit=10_000))
+
+
+def test_a_crash_between_bronze_and_gold_leaves_the_rest_to_the_next_try_though_the_store_forgot_the_events(
+    spark: SparkSession, past: Store, tmp_path: Path
+) -> None:
+    lake = lakes.prepared(str(tmp_path / "lake"), "a store")
+    logged = past.events.read(None, limit=10_000)
+
+    def crash() -> list[dict[str, object]]:
+        raise RuntimeError("killed here")
+
+    with pytest.raises(RuntimeError, match="killed here"):
+        Ingest(lake, crash)(frame(spark, logged), 0)
+    assert lake.rollups.files() == []
+    Ingest(lake, list)(frame(spark, []), 0)
+    Ingest(lake, list)(frame(spark, logged), 0)
+    assert_equals_a_recount(spark, lake, logged)
+
+
+def test_compaction_leaves_few_files_and_changes_no_answer(spark: SparkSession, past: Store, fill: Fill) -> None:
+    lake = fill(events_a_batch=150)
+    before = answers(spark, lake)
+    assert all(len(table.files()) >= 5 for table in lake.tables)
+    tend(lake, spark, many_files=2, vacuum_hours=None)
+    days = {file.date for file in lake.rollups.files()}
+    assert all(len(table.files()) <= len(days) for table in lake.tables)
+    assert answers(spark, lake) == before
+    assert tend(lake, spark, many_files=2, vacuum_hours=None).merged == 0
+    assert_equals_a_recount(spark, lake, past.events.read(None, limit=10_000))
+
+
+def test_what_a_try_that_died_left_behind_is_removed_and_old_days_go(
+    spark: SparkSession, past: Store, fill: Fill
+) -> None:
+    lake = fill()
+    write(lake.events.frame(spark).limit(10), [Output(lake.events, "at")], batch=77)
+    assert tend(lake, spark, vacuum_hours=0).removed == 1
+    assert lake.events.frame(spark).count() == len(past.events.read(None, limit=10_000))
+    assert tend(lake, spark, keep_seconds=86400.0, vacuum_hours=None).dropped == 0
+    dropped = tend(lake, spark, keep_seconds=-2 * 86400.0, vacuum_hours=0)
+    assert dropped.dropped == dropped.removed > 0
+    assert all(table.files() == [] for table in lake.tables)
+
+
+def test_a_table_of_an_older_stem_gains_the_columns_that_it_lacks(spark: SparkSession, tmp_path: Path) -> None:
+    old = Table(str(tmp_path / "table"), "offset string, at timestamp")
+    old.create()
+    rows = spark.sql("select '1' as offset, timestamp'2026-01-01 00:00:00' as at")
+    old.commit(write(rows, [Output(old, "at")])[0], app="a", batch=0)
+    new = Table(old.root, "offset string, at timestamp, colour string")
+    new.create()
+    more = spark.sql("select '2' as offset, timestamp'2026-01-01 00:00:00' as at, 'red' as colour")
+    new.commit(write(more, [Output(new, "at")])[0], app="a", batch=1)
+    assert {(row.offset, row.colour) for row in new.frame(spark).collect()} == {("1", None), ("2", "red")}
+
+
+def test_a_lake_of_a_newer_stem_is_refused_and_left_alone(past: Store, fill: Fill) -> None:
+    lake = fill()
+    page = Path(lake.root, "stem.json")
+    page.write_text(json.dumps(json.loads(page.read_text()) | {"schema": 99}))
+    before = tree(lake.root)
+    live(past, 10)
+    with pytest.raises(LakeRefused, match="newer Stem"):
+        fill()
+    with pytest.raises(LakeRefused, match="newer Stem"):
+        lakes.opened(lake.root)
+    assert tree(lake.root) == before
+
+
+def test_lakes_that_cannot_be_filled_are_refused_in_a_sentence(past: Store, fill: Fill, tmp_path: Path) -> None:
+    lake = fill()
+    with pytest.raises(LakeRefused, match="filled from"):
+        lakes.prepared(lake.root, "another store")
+    with pytest.raises(LakeRefused, match="no lake at"):
+        lakes.opened(str(tmp_path / "nowhere"))
+    with pytest.raises(LakeRefused, match="No lake can be made"):
+        lakes.prepared("/proc/lake", "a store")
+    moved = shutil.move(lake.checkpoint, tmp_path / "elsewhere")
+    with pytest.raises(LakeRefused, match="lost its checkpoint"):
+        fill()
+    shutil.move(moved, lake.checkpoint)
+    log = next(Path(lake.events.root, "_delta_log").glob("*.json"))
+    log.write_text("{ not json")
+    with pytest.raises(LakeRefused, match="cannot be used"):
+        fill()
+    Path(lake.root, "stem.json").write_text("[]")
+    with pytest.raises(LakeRefused, match="cannot be read"):
+        lakes.opened(lake.root)
+
+
+def test_one_writer_a_lake_and_one_that_was_killed_does_not_count(past: Store, fill: Fill) -> None:
+    lake = fill()
+    past.locks.acquire(f"pipeline:{lake.id}", owner="other-machine:1:1", ttl_seconds=60)
+    with pytest.raises(LakeRefused, match="Another pipeline"):
+        fill()
+    past.locks.release(f"pipeline:{lake.id}", owner="other-machine:1:1")
+    with Holding(past, lake) as holding:
+        ours = past.locks.owner(f"pipeline:{lake.id}")
+        assert ours is not None
+        assert not holding.is_lost
+    host = ours.rsplit(":", 2)[0]
+    past.locks.acquire(f"pipeline:{lake.id}", owner=f"{host}:1:12345", ttl_seconds=60)
+    fill()
+
+
+def assert_equals_a_recount(spark: SparkSession, lake: Lake, logged: list[Event]) -> None:
+    """Counted by hand from the store's own log."""
+    kinds = Counter((event.name, event.kind.value) for event in logged)
+    kept = lake.events.frame(spark).groupBy("name", "kind").count().collect()
+    assert {(row["name"], row["kind"]): row["count"] for row in kept} == kinds
+    ended = [event for event in logged if is_attempt(event)]
+    assert sorted(row.offset for row in lake.attempts.frame(spark).collect()) == sorted(e.offset for e in ended)
+    minutes = Counter((minute(event), event.name, event.worker, event.kind.value) for event in logged)
+    rows = [row.asDict() for row in gold.over(lake.rollups.frame(spark), *gold.KEYS).collect()]
+    counted = Counter[tuple[object, ...]]()
+    for row in rows:
+        for kind in ("enqueued", "started", "succeeded", "retried", "failed", "revoked", "requeued", "throttled"):
+            counted[row["minute"].isoformat()[:16], row["name"], row["worker"], kind] += row[kind] or 0
+        counted[row["minute"].isoformat()[:16], row["name"], row["worker"], "dead-lettered"] += (
+            row["dead_lettered"] or 0
+        )
+    counted = +counted
+    assert counted == +Counter({key: count for key, count in minutes.items() if not key[3].startswith("worker-")})
+    ran = [(event.at - event.started_at).total_seconds() for event in ended if event.started_at]
+    for column in ("run_seconds", "busy_seconds"):
+        assert sum(row[column] or 0 for row in rows) == pytest.approx(sum(ran))
+    assert sum(row["runs"] or 0 for row in rows) == len(ran)
+    assert sum(row["scaled_up"] or 0 for row in rows) == sum(event.kind == "worker-scaled" for event in logged)
+
+
+def answers(spark: SparkSession, lake: Lake) -> tuple[object, ...]:
+    rollups = gold.over(lake.rollups.frame(spark), *gold.KEYS).drop("run_seconds", "wait_seconds", "busy_seconds")
+    return (
+        sorted(map(str, rollups.drop("wasted_seconds").collect())),
+        sorted(map(str, lake.events.frame(spark).collect())),
+        sorted(map(str, lake.attempts.frame(spark).collect())),
+    )
+
+
+def is_attempt(event: Event) -> bool:
+    ends = event.kind in ("succeeded", "retried", "failed")
+    return ends or (event.kind in ("revoked", "requeued") and event.started_at is not None)
+
+
+def minute(event: Event) -> str:
+    return event.at.isoformat()[:16]
+
+
+def frame(spark: SparkSession, events: list[Event]) -> DataFrame:
+    """The events as the source gives them."""
+    rows = [
+        (
+            event.offset, event.kind.value, event.at, event.task_id, event.name, event.queue, event.attempt, event.worker,
+            None, event.enqueued_at, event.started_at, (event.data.get("error") or {}).get("type"),
+            (event.data.get("error") or {}).get("message"), json.dumps(event.data),
+        )
+        for event in events
+    ]  # fmt: skip
+    return spark.createDataFrame(rows, shapes.EVENTS)
+
+
+def tree(root: str) -> set[Path]:
+    return {path for path in Path(root).rglob("*") if path.is_file()}
