@@ -115,7 +115,7 @@ def test_waiting_goes_by_the_index_also_while_the_statistics_are_old(
         admin.execute("DELETE FROM aged.messages")
         admin.execute(fill, {"queue": "now", "count": 60_000})
         question = b"EXPLAIN " + ask("wait", "aged")
-        plan = admin.execute(question, {"ns": "n", "queues": ["then"]}).fetchall()
+        plan = psycopg.RawCursor(admin).execute(question, ["n", ["then"]]).fetchall()
     assert not [line for (line,) in plan if "Seq Scan on messages" in line]
 
 
