@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
 
@@ -29,3 +34,13 @@ class DefaultSource(DataSource):
         from stem.pipeline.stream import StemStreamReader
 
         return StemStreamReader(self.options, schema)
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "DataSourceWriter":
+        from stem.pipeline.sink import StemWriter
+
+        return StemWriter(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "DataSourceStreamWriter":
+        from stem.pipeline.sink import StemStreamWriter
+
+        return StemStreamWriter(self.options, schema, overwrite)

@@ -94,6 +94,17 @@ class Signature:
             self._decoded(encoded)
         return encoded
 
+    def fits(self, lines: bytes) -> bool:
+        """Whether every line is the JSON of arguments that `encode` would let pass. False may also say that they have to be
+        looked at one by one."""
+        if self._takes_more:
+            return False
+        try:
+            self._decoder.decode_lines(lines)
+        except Exception:  # noqa: BLE001 - which one and why, `encode` tells
+            return False
+        return True
+
     def decode(self, encoded: Raw) -> dict[str, Any]:
         """The keyword arguments to call the function with, of the types it asked for. Raises InvalidArguments."""
         values = msgspec.structs.astuple(self._decoded(encoded))

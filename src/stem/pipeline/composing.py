@@ -1,0 +1,305 @@
+"""Rows of a DataFrame into calls of tasks: a batch at a time, each row's own doing kept to what differs from row to row."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from stem.client.compose import draft
+from stem.client.options import planned
+from stem.client.signature import Signature
+from stem.client.signing import sign
+from stem.contracts.staging import Calls
+from stem.core import envelope as envelopes
+from stem.core.envelope import Envelope, encode_args
+from stem.core.errors import StemError, UsageError
+from stem.core.record import moment as moment_of
+from stem.pipeline.mapping import Mapped, headers, moment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SPREAD = 0x9E3779B97F4A7C15  # the golden ratio: neighbours differ in every digit
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A row that cannot become a task: its number in the partition, and why."""
+
+    row: int
+    reason: str
+    data: str  # the row as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What calls of one task with the same options have in common."""
+
+    draft: Envelope
+    signature: Signature | None
+    due_at: float | None
+    middle: str  # of the body, between id and arguments
+    tail: str  # and behind these
+
+
+class Composer:
+    """For one try at one partition. Ids follow from the job and the row, so that every try makes the same ones."""
+
+    def __init__(self, write: Mapped, job: str, partition: int) -> None:
+        self._write = write
+        self._app = write.open_app()
+        self._link = self._app.link
+        self._sent_at = moment_of(self._link.clock())
+        self._kinds: dict[tuple[Any, ...], Kind | str] = {}
+        self._job = job
+        self._ids = RowIds(job, partition)
+        self._row = 0
+        self._row_type = _row_type(write.arguments)
+        # What looks at each envelope has to be given each.
+        self._is_plain = not (self._link.hooks.middleware or self._link.keyring)
+
+    def compose(self, batch: "pa.RecordBatch") -> tuple[Calls | None, list[Bad]]:
+        """What the rows make, and those that make nothing."""
+        if not len(batch):
+            return None, []
+        first = self._row
+        self._row += len(batch)
+        kinds, ids = self._kinds_of(batch), self._ids_of(batch, first)
+        lines = self._lines(batch, kinds) if self._is_plain else None
+        if lines is None:
+            return self._one_by_one(batch, first, ids, kinds)
+        return _together(cast("list[str]", ids), cast("list[Kind]", kinds), lines), []
+
+    def _kinds_of(self, batch: "pa.RecordBatch") -> list[Kind | str]:
+        """One a row, or a reason why there is none."""
+        columns = self._write.columns
+        if not columns.keys() - {"key"}:
+            return [self._kind(None, None, None, None, None)] * len(batch)
+        cells = [
+            values(batch.column(columns[name])) if name in columns else repeat(None)
+            for name in ("task", "queue", "priority", "notBefore")
+        ]
+        told: Iterable[Any] = repeat(None)
+        if "headers" in columns:
+            told = map(_hashable, values(batch.column(columns["headers"])))
+        keys = zip(*cells, told, strict=False)
+        return [self._kinds.get(key) or self._kind(*key) for key in keys]
+
+    def _kind(self, *key: Any) -> Kind | str:
+        if key not in self._kinds:
+            try:
+                self._kinds[key] = self._made(*key)
+            except StemError as error:
+                self._kinds[key] = str(error)
+        return self._kinds[key]
+
+    def _made(self, task: Any, queue: Any, priority: Any, not_before: Any, told: Any) -> Kind:
+        write, link = self._write, self._link
+        given = {
+            "queue": queue,
+            "priority": priority,
+            "not_before": moment(not_before),
+            "headers": headers(dict(told) if isinstance(told, tuple) else told),
+        }
+        options = {name: write.defaults.get(name) if value is None else value for name, value in given.items()}
+        name = write.defaults.get("task") if task is None else task
+        if name is None:
+            raise UsageError("The row names no task, and the write has no option task.")
+        definition = self._app.sender(name, check=write.app is not None).definition
+        if definition.plan.unique != "":
+            raise UsageError(f"Task {name} is unique, and unique calls cannot be staged; enqueue them one by one.")
+        if write.args_column is None and definition.signature is not None:
+            definition.signature.bind_object(dict.fromkeys(write.arguments))
+        plan = planned(definition.plan, options)
+        sent = draft(definition.name, plan, is_fair=link.settings.fair_share)
+        sent = msgspec.structs.replace(sent, enqueued_at=self._sent_at)
+        due_at = None if plan.not_before is None else plan.not_before.timestamp()
+        return Kind(sent, definition.signature, due_at, *_template(sent))
+
+    def _ids_of(self, batch: "pa.RecordBatch", first: int) -> list[str | None]:
+        column = self._write.columns.get("key")
+        if column is None:
+            return list(self._ids.numbered(first, len(batch)))
+        return [None if key is None else self._ids.keyed(key) for key in values(batch.column(column))]
+
+    def _lines(self, batch: "pa.RecordBatch", kinds: Sequence[Kind | str]) -> list[str] | None:
+        """The arguments of all rows as JSON, if all of them are good as far as can be told at once."""
+        write = self._write
+        different = {id(kind): kind for kind in kinds}.values()
+        signatures = {id(kind.signature): kind.signature for kind in different if isinstance(kind, Kind)}
+        has_bad_key = "key" in write.columns and batch.column(write.columns["key"]).null_count > 0
+        if has_bad_key or len(signatures) != 1 or any(isinstance(kind, str) for kind in different):
+            return None
+        if write.args_column is not None:
+            return None
+        if not write.arguments:
+            encoded = b"\n".join([b"{}"] * len(batch))
+        else:
+            columns = [batch.column(name) for name in write.arguments]
+            if not all(map(_is_plain_column, columns)):
+                return None
+            encoded = _encoder.encode_lines(list(map(self._row_type, *map(values, columns))))[:-1]
+        (signature,) = signatures.values()
+        if b"\\u0000" in encoded or (signature is not None and not signature.fits(encoded)):
+            return None
+        lines = encoded.decode().split("\n")
+        return lines if max(map(len, lines)) * 4 <= self._link.settings.max_args_bytes else None
+
+    def _one_by_one(
+        self, batch: "pa.RecordBatch", first: int, ids: Sequence[str | None], kinds: Sequence[Kind | str]
+    ) -> tuple[Calls | None, list[Bad]]:
+        bad: list[Bad] = []
+        good: list[tuple[Kind, Envelope]] = []
+        for place, (row, id, kind) in enumerate(
+            zip(batch.to_pylist(maps_as_pydicts="strict"), ids, kinds, strict=True)
+        ):
+            try:
+                good.append(self._one(row, id, kind))
+            except StemError as error:
+                bad.append(Bad(first + place, str(error), _shown(row)))
+        return _called(good), bad
+
+    def _one(self, row: dict[str, Any], id: str | None, kind: Kind | str) -> tuple[Kind, Envelope]:
+        if isinstance(kind, str):
+            raise UsageError(kind)
+        if id is None:
+            raise UsageError(f"The key in column {self._write.columns['key']!r} is null; give every row one.")
+        arguments = self._arguments(row)
+        if kind.signature is not None:
+            arguments = dict(kind.signature.bind_object(arguments))
+        encode = encode_args if kind.signature is None else kind.signature.encode
+        args = encode(arguments, limit_bytes=self._link.settings.max_args_bytes)
+        sent = self._link.hooks.enqueue(msgspec.structs.replace(kind.draft, id=id, args=args))
+        return kind, sign(sent, self._link.keyring) if self._link.keyring else sent
+
+    def _arguments(self, row: dict[str, Any]) -> dict[str, Any]:
+        if self._write.args_column is None:
+            return {name: row[name] for name in self._write.arguments}
+        value = row[self._write.args_column]
+        if isinstance(value, str):
+            try:
+                value = msgspec.json.decode(value)
+            except (msgspec.MsgspecError, RecursionError) as error:
+                raise UsageError(f"Column {self._write.args_column!r} is not JSON ({error}).") from None
+        if not isinstance(value, dict):
+            raise UsageError(f"Column {self._write.args_column!r} is not an object of named arguments.")
+        return value
+
+
+class RowIds:
+    """Ids of a job's rows, as UUIDs of version 8. Those of one partition begin alike and follow the order of its rows, so
+    that stores write them next to one another; their last digits are spread, because Redis tells long texts apart by some
+    of their characters only."""
+
+    def __init__(self, job: str, partition: int) -> None:
+        seed = blake2b(f"{job}\n{partition}".encode(), digest_size=11).hexdigest()
+        self._prefix, self._noise = f"{seed[:8]}-{seed[8:10]}", int(seed[10:], 16)
+        self._job = blake2b(job.encode(), digest_size=5).hexdigest()
+        self._keyed = blake2b(job.encode(), digest_size=11)
+
+    def numbered(self, first: int, count: int) -> Iterator[str]:
+        prefix, noise = self._prefix, self._noise
+        for row in range(first, first + count):
+            digits = f"{row:08x}"
+            last = (row * _SPREAD + noise) & 0xFFFFFFFFFFFF
+            yield f"{prefix}{digits[:2]}-8{digits[2:5]}-8{digits[5:]}-{last:012x}"
+
+    def keyed(self, key: object) -> str:
+        hashed = self._keyed.copy()
+        hashed.update(f"\n{key}".encode())
+        digits = hashed.hexdigest()
+        job = self._job
+        return f"{job[:8]}-{job[8:]}{digits[:2]}-8{digits[2:5]}-8{digits[5:8]}-{digits[8:20]}"
+
+
+def values(column: "pa.Array") -> list[Any]:
+    """As Python has them; numbers and texts without nulls by the shortest way."""
+    import pyarrow.types as kinds
+
+    if column.null_count == 0 and (kinds.is_integer(column.type) or kinds.is_floating(column.type)):
+        found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return found
+    if kinds.is_string(column.type):
+        texts: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+        return texts
+    told: list[Any] = column.to_pylist(maps_as_pydicts="strict")
+    return told
+
+
+def _is_plain_column(column: "pa.Array") -> bool:
+    """One whose values JSON always has a form for. NaN and what is nested have to be looked at by themselves."""
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    if kinds.is_floating(column.type):
+        return bool(pc.all(pc.is_finite(column)).as_py() is not False)
+    return not kinds.is_nested(column.type)
+
+
+def _row_type(names: Sequence[str]) -> Any:
+    fields = [f"a{number}" for number in range(len(names))]
+    return msgspec.defstruct("Row", fields, rename=dict(zip(fields, names, strict=True)), frozen=True)
+
+
+def _template(sent: Envelope) -> tuple[str, str]:
+    """The body of a call in two pieces: what comes between its id and its arguments, and what comes behind."""
+    body = envelopes.encode(msgspec.structs.replace(sent, id="", args=msgspec.Raw(b"0"))).decode()
+    middle = f'","name":{msgspec.json.encode(sent.name).decode()},"args":'
+    front = f'{{"id":"{middle}0'
+    if not body.startswith(front):
+        raise AssertionError("an envelope begins with id, name and arguments")
+    return middle, body[len(front) :]
+
+
+def _together(ids: Sequence[str], kinds: Sequence[Kind], lines: Sequence[str]) -> Calls:
+    first = kinds[0]
+    if all(kind is first for kind in kinds):
+        middle, tail, sent, count = first.middle, first.tail, first.draft, len(ids)
+        return Calls(
+            ids=ids,
+            names=[sent.name] * count,
+            queues=[sent.queue] * count,
+            priorities=[sent.priority] * count,
+            bodies=[f'{{"id":"{id}{middle}{args}{tail}' for id, args in zip(ids, lines, strict=True)],
+            dues_at=None if first.due_at is None else [first.due_at] * count,
+            visibilities_seconds=None if sent.visibility_timeout is None else [sent.visibility_timeout] * count,
+        )
+    return Calls(
+        ids=ids,
+        names=[kind.draft.name for kind in kinds],
+        queues=[kind.draft.queue for kind in kinds],
+        priorities=[kind.draft.priority for kind in kinds],
+        bodies=[f'{{"id":"{id}{k.middle}{args}{k.tail}' for id, k, args in zip(ids, kinds, lines, strict=True)],
+        dues_at=[kind.due_at for kind in kinds],
+        visibilities_seconds=[kind.draft.visibility_timeout for kind in kinds],
+    )
+
+
+def _called(good: Sequence[tuple[Kind, Envelope]]) -> Calls | None:
+    if not good:
+        return None
+    sent = [envelope for _, envelope in good]
+    return Calls(
+        ids=[each.id for each in sent],
+        names=[each.name for each in sent],
+        queues=[each.queue for each in sent],
+        priorities=[each.priority for each in sent],
+        bodies=[envelopes.encode(each).decode() for each in sent],
+        dues_at=[None if each.not_before is None else each.not_before.timestamp() for each in sent],
+        visibilities_seconds=[each.visibility_timeout for each in sent],
+        metas=[msgspec.json.encode(each.meta).decode() if each.meta else None for each in sent],
+    )
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(sorted(value.items())) if isinstance(value, dict) else value
+
+
+def _shown(row: dict[str, Any]) -> str:
+    return msgspec.json.encode(row, enc_hook=repr).decode(errors="replace")
+
+
+_encoder = msgspec.json.Encoder()

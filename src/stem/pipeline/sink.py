@@ -1,0 +1,189 @@
+"""`df.write.format("stem")` and `df.writeStream`: one task a row, exactly the DataFrame's rows, all at once.
+
+Each try at a partition stages its rows under a name of its own; the driver promotes the tries that Spark reports as the
+ones that count. So nothing is seen of a write that fails, and a row that Spark tried twice is one task.
+"""
+
+import gc
+import secrets
+import uuid
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from stem.contracts.staging import Part
+from stem.contracts.store import Store
+from stem.core.errors import InvalidArguments, UsageError
+from stem.pipeline import rejects
+from stem.pipeline.composing import Composer
+from stem.pipeline.delta import File
+from stem.pipeline.mapping import Mapped, check_against_app, mapped
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+# Where Spark tells the tasks of a micro-batch whose they are.
+_QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What became of one partition."""
+
+    job: str
+    part: Part
+    rows: int
+    bad: int = 0
+    first_bad: str = ""
+    rejects: list[File] = field(default_factory=list)
+
+
+class StemWriter(DataSourceArrowWriter):
+    """Made where the write is planned, then sent to every executor."""
+
+    def __init__(self, options: Mapping[str, str], schema: "StructType", overwrite: bool) -> None:
+        if overwrite:
+            raise UsageError('Tasks can only be added; write with .mode("append").')
+        write = begun(options, schema)
+        self._write = msgspec.structs.replace(write, job=write.job or f"spark-{uuid.uuid4()}")
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:  # type: ignore[override]
+        return stage(self._write, self._job, _partition(), iterator)
+
+    def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
+        promote(self._write, self._job, _written(messages))
+
+    def abort(self, messages: "list[WriterCommitMessage | None]") -> None:
+        discard(self._write, self._job, _written(messages))
+
+    @property
+    def _job(self) -> str:
+        return str(self._write.job)
+
+
+class StemStreamWriter(DataSourceStreamArrowWriter):
+    """A job a micro-batch, named after query and batch: one that is replayed after a restart adds nothing."""
+
+    def __init__(self, options: Mapping[str, str], schema: "StructType", overwrite: bool) -> None:
+        if overwrite:
+            raise UsageError('Tasks can only be added; write with .outputMode("append").')
+        self._write = begun(options, schema)
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:  # type: ignore[override]
+        context = _context()
+        query = self._write.job or context.getLocalProperty(_QUERY)
+        return stage(self._write, f"{query}/{context.getLocalProperty(_BATCH)}", context.partitionId(), iterator)
+
+    def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: ARG002 - Spark's name
+        if written := _written(messages):
+            promote(self._write, written[0].job, written)
+
+    def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: ARG002 - Spark's name
+        if written := _written(
+            messages
+        ):  # else nobody can say whose it was: what is left goes with the next try, or a day
+            discard(self._write, written[0].job, written)
+
+
+def begun(options: Mapping[str, str], schema: "StructType") -> Mapped:
+    """A write that is worth beginning: understood, fit for its task, its places reachable. Raises StemError."""
+    write = mapped(options, schema.names)
+    check_against_app(write)
+    from stem.backends import connect
+
+    connect(write.settings.broker_url, write.settings).upkeep.close()
+    if write.rejects is not None:
+        rejects.create(write.rejects)
+    return write
+
+
+def stage(write: Mapped, job: str, partition: int, batches: "Iterator[pa.RecordBatch]") -> Written:
+    """Stage one try at a partition."""
+    name = f"{partition}-{secrets.token_hex(8)}"
+    rows = staged = bad = 0
+    first_bad = ""
+    aside = None if write.rejects is None else rejects.Rejects(write.rejects, job, partition)
+    with _opened(write) as store, _uncollected():
+        if store.staging.promoted(job) is not None:
+            deque(batches, maxlen=0)  # Spark waits until they are taken
+            return Written(job, Part(name, 0), 0)
+        composer = Composer(write, job, partition)
+        for batch in batches:
+            calls, unfit = composer.compose(batch)
+            if calls is not None:
+                store.staging.stage(job, name, calls)
+                staged += len(calls.ids)
+            if unfit and not first_bad:
+                first_bad = f"row {unfit[0].row:,} of partition {partition}: {unfit[0].reason}"
+            if aside is not None:
+                aside.add(unfit)
+            rows, bad = rows + len(batch), bad + len(unfit)
+    return Written(job, Part(name, staged), rows, bad, first_bad, [] if aside is None else aside.close())
+
+
+def promote(write: Mapped, job: str, written: Sequence[Written]) -> None:
+    """Make tasks of what was staged, then show what was rejected. Raises InvalidArguments for bad rows that are not to be
+    set aside, with nothing promoted."""
+    bad = sum(each.bad for each in written)
+    if bad and write.on_bad_row == "fail":
+        rows = sum(each.rows for each in written)
+        first = next(each.first_bad for each in written if each.bad)
+        raise InvalidArguments(
+            f"{bad:,} of {rows:,} rows cannot become tasks, and none did; the first is {first} "
+            "Correct them, or set them aside with onBadRow=reject."
+        )
+    with _opened(write) as store:
+        store.staging.promote(job, [each.part for each in written])
+    if write.rejects is not None:
+        rejects.commit(write.rejects, job, [file for each in written for file in each.rejects])
+
+
+def discard(write: Mapped, job: str, written: Sequence[Written]) -> None:
+    with _opened(write) as store:
+        is_promoted = store.staging.promoted(job) is not None
+        store.staging.discard(job)
+    if write.rejects is not None and not is_promoted:
+        rejects.drop(write.rejects, [file for each in written for file in each.rejects])
+
+
+@contextmanager
+def _opened(write: Mapped) -> Iterator[Store]:
+    store = write.open_store()
+    try:
+        yield store
+    finally:
+        store.upkeep.close()
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Millions of short-lived values and no cycles among them: looking for some would take a tenth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _written(messages: "Sequence[WriterCommitMessage | None]") -> list[Written]:
+    return [message for message in messages if isinstance(message, Written)]
+
+
+def _partition() -> int:
+    return int(_context().partitionId())
+
+
+def _context() -> TaskContext:
+    context = TaskContext.get()
+    if context is None:
+        raise UsageError("Only Spark can call this, in a task of its own.")
+    return context
