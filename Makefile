@@ -14,7 +14,7 @@ demo: $(VENV)/base ## run the showcase on the embedded SQLite store
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/dev ## run every test, on real servers (ARGS="-k name" to choose)
-	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
 
 check: $(VENV)/dev ## format, lint, types, import rule
 	$(BIN)/ruff format --check .
