@@ -111,6 +111,12 @@ def test_the_same_bulk_again_adds_nothing(spark: SparkSession, app: Stem, tmp_pa
     assert len(app.store.deadletters.page(DeadFilter(), limit=10).items) == 4
 
 
+def test_nothing_to_do_is_done_at_once(spark: SparkSession, app: Stem, tmp_path: Path) -> None:
+    summary = over(app, "double", numbers(spark, 0), id="b1").to(tmp_path / "results")
+    again = over(app, "double", numbers(spark, 3), id="b1").to(tmp_path / "results")
+    assert (summary.items, summary.buried, again.items) == (0, 0, 0)
+
+
 def test_a_bulk_whose_driver_fell_goes_on_without_running_again_what_was_kept(
     spark: SparkSession, app: Stem, tmp_path: Path
 ) -> None:
@@ -159,6 +165,7 @@ def test_a_revoke_of_its_task_ends_the_work_on_the_executors(spark: SparkSession
         ("fussy", {}, InvalidArguments, "is missing 'mended'"),
         ("double", {"key": "id"}, InvalidArguments, "no column 'id'"),
         ("double", {"columns": {"m": "n"}}, InvalidArguments, "is missing 'n'"),
+        ("double", {"id": "a:b"}, InvalidTask, "no id for a bulk"),
     ],
 )
 def test_what_cannot_be_run_is_refused_in_one_sentence(

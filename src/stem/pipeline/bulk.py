@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -12,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from stem.client.app import Stem
-from stem.client.context import running
+from stem.client.context import current_task, running
 from stem.client.locate import path_of
 from stem.client.task import Task
-from stem.core.envelope import check_id
 from stem.core.errors import InvalidArguments, InvalidTask
 from stem.core.ids import uuid7
 from stem.pipeline import bulk_table
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 KEY = "__key"  # what the column that names an item is called on its way
 BURY_COUNT = 500
 RETRY_WAIT_SECONDS = 10.0
+
+_PLAIN = re.compile(r"[^A-Za-z0-9._\-]", re.ASCII)
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel"):
@@ -84,7 +86,7 @@ class Bulk:
             chosen = chosen.repartition(partitions)
         name, path = self._definition.name, app or path_of(self._app)
         job = Job(
-            bulk="" if id is None else check_id(id)[:64],
+            bulk="" if id is None else _checked(id),
             task=name,
             app=path,
             paths=[place for place in sys.path if place],
@@ -108,6 +110,8 @@ class Bulk:
             columns: dict[str, str] | None = None,
             partitions: int | None = None,
         ) -> dict[str, Any]:
+            # Before the first Spark job: whoever tells how far it is goes on telling it, and a count of rows is no progress.
+            current_task().progress(0.0, "counting")
             frame = rows(spark, source, format)
             total = frame.count() if is_counted_quickly(source, format) else None
             chosen = bulk.over(frame, key=key, columns=columns, partitions=partitions, total=total)
@@ -143,13 +147,12 @@ class Over:
         began_at = time.monotonic()
         job = self._placed(os.fspath(table))
         folder = Folder(job.table, job.bulk)
-        if bulk_table.committed(job.table, job.bulk):
-            return _summary(job, folder.kept(), 0, began_at)
+        if (known := bulk_table.committed(job.table, job.bulk)) is not None:
+            return _summary(job, *known, 0, began_at)
         files = self._run(job, folder, tell)
         buried = self._bury(job, folder, files)
-        bulk_table.commit(job.table, job.bulk, files)
-        folder.tidy(files)
-        return _summary(job, files, buried, began_at)
+        folder.tidy(bulk_table.commit(job.table, job.bulk, files))
+        return _summary(job, *counted(files), buried, began_at)
 
     def dataframe(self) -> "DataFrame":
         """Run all items and give their results back: item, ok, result, reason, error_type, error_message, attempts,
@@ -163,8 +166,8 @@ class Over:
         if self._job.bulk:
             bulk = self._job.bulk
         elif context is not None:  # the same in every attempt of the task
-            mark = hashlib.sha256(f"{self._job.task}\n{table}".encode()).hexdigest()[:8]
-            bulk = f"{context.id[:64]}.{mark}"
+            mark = hashlib.sha256(f"{context.id}\n{self._job.task}\n{table}".encode()).hexdigest()[:8]
+            bulk = f"{_PLAIN.sub('-', context.id)[:40]}.{mark}"
         else:
             bulk = uuid7(time.time(), os.urandom(10))
         return msgspec.structs.replace(self._job, bulk=bulk, table=table)
@@ -184,6 +187,12 @@ class Over:
         return buried
 
 
-def _summary(job: Job, files: list[Kept], buried: int, began_at: float) -> Summary:
-    items, failed = counted(files)
+def _checked(id: str) -> str:
+    """It stands in the ids of tasks, and in the names of folders."""
+    if not 1 <= len(id) <= 64 or _PLAIN.search(id) or not id[0].isalnum():
+        raise InvalidTask(f"{id!r} is no id for a bulk; use 1 to 64 of letters, digits, '.', '_' and '-'.")
+    return id
+
+
+def _summary(job: Job, items: int, failed: int, buried: int, began_at: float) -> Summary:
     return Summary(job.bulk, job.table, items, items - failed, failed, buried, round(time.monotonic() - began_at, 3))

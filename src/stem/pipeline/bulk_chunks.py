@@ -169,11 +169,10 @@ class Folder:
             for batch in pq.ParquetFile(source).iter_batches():
                 yield from (row for row in batch.filter(_not(batch.column("ok"))).to_pylist())
 
-    def tidy(self, kept: list[Kept]) -> None:
+    def tidy(self, wanted: set[str]) -> None:
         """Drop what tries that did not count have left."""
         from pyarrow import fs
 
-        wanted = {file.path.partition("/")[2] for file in kept}
         for info in self.system.get_file_info(fs.FileSelector(self._folder, allow_not_found=True)):
             if info.base_name not in wanted:
                 with suppress(OSError):

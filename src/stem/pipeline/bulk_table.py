@@ -18,27 +18,38 @@ class BulkTableRefused(StemError):
     """The table cannot take the results; name another with --to."""
 
 
-def committed(path: str, bulk: str) -> bool:
-    """Whether the bulk's results are in the table."""
+def committed(path: str, bulk: str) -> tuple[int, int] | None:
+    """Items and failures of a bulk whose results are in the table; None if they are not."""
     table = _opened(path)
-    return table is not None and table.transaction_version(_name(bulk)) is not None
+    if table is None or table.transaction_version(_name(bulk)) is None:
+        return None
+    import pyarrow.compute as pc
+
+    rows = table.to_pyarrow_dataset().filter(pc.field(PARTITION) == bulk)
+    items = rows.count_rows()
+    return items, items - rows.filter(pc.field("ok")).count_rows()
 
 
-def commit(path: str, bulk: str, files: list[Kept]) -> None:
-    """All of them at once; a second time is a no-op."""
+def commit(path: str, bulk: str, files: list[Kept]) -> set[str]:
+    """All of them at once, unless someone else has been quicker; the files that hold the bulk's results from now on."""
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable
+    from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import AddAction, Transaction
 
     whole = schema().append(pa.field(PARTITION, pa.string()))
-    table = _opened(path) or DeltaTable.create(path, whole, partition_by=[PARTITION])
-    if table.transaction_version(_name(bulk)) is not None:
-        return
-    actions: list[Any] = [
-        AddAction(file.path, file.size, {PARTITION: bulk}, 0, True, _stats(file)) for file in files if file.count
-    ]
-    properties = CommitProperties(app_transactions=[Transaction(_name(bulk), 1)])
-    table.create_write_transaction(actions, "append", whole, [PARTITION], commit_properties=properties)
+    table = _opened(path) or DeltaTable.create(path, whole, mode="ignore", partition_by=[PARTITION])
+    if table.transaction_version(_name(bulk)) is None:
+        actions: list[Any] = [
+            AddAction(file.path, file.size, {PARTITION: bulk}, 0, True, _stats(file)) for file in files if file.count
+        ]
+        properties = CommitProperties(app_transactions=[Transaction(_name(bulk), 1)])
+        try:
+            table.create_write_transaction(actions, "append", whole, [PARTITION], commit_properties=properties)
+        except CommitFailedError:
+            if committed(path, bulk) is None:
+                raise
+    return {uri.rpartition("/")[2] for uri in DeltaTable(path).file_uris() if f"{PARTITION}={bulk}/" in uri}
 
 
 def frame(spark: "SparkSession", path: str, bulk: str) -> "DataFrame":
