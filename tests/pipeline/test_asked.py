@@ -43,6 +43,10 @@ def test_only_a_log_can_be_streamed() -> None:
         StemStreamReader({"url": ANY, "table": "tasks"}, StructType())
     with pytest.raises(StemError, match="maxEventsPerTrigger is 'many'; use a whole number"):
         asked({"url": ANY, "maxEventsPerTrigger": "many"}, is_stream=True)
+    with pytest.raises(
+        StemError, match="since '24h' counts back from a now that moves with the stream; give it a moment"
+    ):
+        asked({"url": ANY, "since": "24h"}, is_stream=True)
 
 
 def test_a_column_must_be_there_and_of_its_type() -> None:

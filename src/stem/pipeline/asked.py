@@ -102,8 +102,8 @@ def asked(options: Mapping[str, str], *, is_stream: bool = False) -> Asked:
         queue=chosen.get("queue"),
         name=chosen.get("name"),
         state=_state(chosen.get("state")),
-        since=_when("since", chosen.get("since")),
-        until=_when("until", chosen.get("until")),
+        since=_when("since", chosen.get("since"), is_fixed=is_stream),
+        until=_when("until", chosen.get("until"), is_fixed=is_stream),
         partitions=_whole(options, "partitions", _MOST_PARTITIONS) or min(os.cpu_count() or 1, _FEW_PARTITIONS),
         starting=options.get("startingOffset", EARLIEST),
         max_events=_whole(options, "maxEventsPerTrigger", 10**9) or DEFAULT_MAX_EVENTS,
@@ -160,10 +160,12 @@ def _state(text: str | None) -> State | None:
     return State(text)
 
 
-def _when(option: str, text: str | None) -> float | datetime | None:
+def _when(option: str, text: str | None, *, is_fixed: bool) -> float | datetime | None:
     if text is None:
         return None
     seconds = duration(text)
+    if seconds is not None and is_fixed:  # a batch that is done over must be the same
+        raise UsageError(f"{option} {text!r} counts back from a now that moves with the stream; give it a moment.")
     if seconds is not None:
         return seconds
     try:

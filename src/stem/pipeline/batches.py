@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -98,26 +99,35 @@ class _Facts(msgspec.Struct):
 
 _decode_facts = msgspec.json.Decoder(_Facts).decode
 _decode_error = msgspec.json.Decoder(_Error).decode
-_NO_FACTS, _NO_ERROR = _Facts(), _Error()
 
 
 def _facts(rows: Rows) -> Column:
-    return [_NO_FACTS if data == "{}" else _decode_facts(data) for data in rows["data"]]
+    return [None if data == "{}" else _decode_facts(data) for data in rows["data"]]
 
 
 def _fact_errors(rows: Rows) -> Column:
     return [
-        _NO_ERROR if not isinstance(facts.error, dict) else _Error(facts.error.get("type"), facts.error.get("message"))
+        _Error(facts.error.get("type"), facts.error.get("message")) if facts and isinstance(facts.error, dict) else None
         for facts in rows["facts"]
     ]
 
 
 def _task_errors(rows: Rows) -> Column:
-    return [_NO_ERROR if error is None else _decode_error(error) for error in rows["error"]]
+    return [None if error is None else _decode_error(error) for error in rows["error"]]
 
 
-def _text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+def _texts(column: str, attribute: str) -> Callable[[Rows], Column]:
+    """A column of what the things in another have under this name, where it is text."""
+    get = attrgetter(attribute)
+
+    def make(rows: Rows) -> Column:
+        things = rows[column]
+        if not any(things):  # most chunks tell of no error at all
+            return [None] * len(things)
+        found = [None if thing is None else get(thing) for thing in things]
+        return [value if isinstance(value, str) else None for value in found]
+
+    return make
 
 
 def _outcomes(rows: Rows) -> Column:
@@ -129,21 +139,21 @@ def _fingerprints(rows: Rows) -> Column:
 
 
 _ERROR: dict[str, Callable[[Rows], Column]] = {
-    "error_type": lambda rows: [_text_or_none(error.type) for error in rows["errors"]],
-    "error_message": lambda rows: [_text_or_none(error.message) for error in rows["errors"]],
+    "error_type": _texts("errors", "type"),
+    "error_message": _texts("errors", "message"),
 }
 _EVENT: dict[str, Callable[[Rows], Column]] = {
     **_ERROR,
     "facts": _facts,
     "errors": _fact_errors,
-    "tenant": lambda rows: [_text_or_none(facts.tenant) for facts in rows["facts"]],
+    "tenant": _texts("facts", "tenant"),
 }
 _MAKERS: dict[str, dict[str, Callable[[Rows], Column]]] = {
     "events": _EVENT,
     "tasks": {**_ERROR, "errors": _task_errors},
     "attempts": {
         **_EVENT,
-        "reason": lambda rows: [_text_or_none(facts.reason) for facts in rows["facts"]],
+        "reason": _texts("facts", "reason"),
         "outcome": _outcomes,
         "fingerprint": _fingerprints,
         "finished_at": lambda rows: rows["at"],

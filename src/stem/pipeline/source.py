@@ -1,5 +1,6 @@
 """`spark.read.format("stem")`: a store's tables, each partition a slice that is read wherever Spark likes."""
 
+import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -53,7 +54,7 @@ def read(asked: Asked, schema: "StructType", partition: InputPartition) -> "Iter
     if partition.value is None:
         return
     arrow = to_arrow_schema(schema, timezone="UTC")
-    with opened(asked) as store:
+    with opened(asked) as store, uncollected():
         match partition.value, asked.table:
             case Slice() as piece, table:
                 yield from batches.of_slice(store, piece, table, arrow)
@@ -85,6 +86,19 @@ def checked(schema: "StructType", table: str) -> "StructType":
                 "read it as it is, and cast it afterwards."
             )
     return schema
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Rows by the hundred thousand and no cycle among them: the collector would go through all of them again and again,
+    for a fifth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager

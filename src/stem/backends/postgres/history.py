@@ -16,7 +16,7 @@ from stem.backends.postgres.space import Space
 from stem.backends.postgres.statements import text
 from stem.contracts.history import ANY, Column, History, HistoryFilter, Relation, Slice, check_columns, cuts
 
-_ROWS = 8192  # in a chunk
+_ROWS = 4096  # in a chunk
 _START = "0-0"  # before any event
 
 

@@ -23,7 +23,7 @@ from stem.contracts.history import (
     matches,
 )
 
-_ROWS = 8192  # in a chunk
+_ROWS = 4096  # in a chunk: enough for an Arrow batch, and few enough for a processor's cache
 
 # As log.Line; what nobody may want to look into stays text.
 _Line = tuple[str, float, str, str, str, int, str | None, float, float | None, msgspec.Raw]
