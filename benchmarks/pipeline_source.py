@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import msgspec
 import psutil
@@ -19,7 +20,6 @@ from stem.contracts.store import Store
 from stem.core.config import Retention, Settings
 from stem.core.delivery import Ending
 from stem.core.envelope import VERSION, Envelope, Push, encode_args
-from stem.core.ids import uuid7
 from stem.core.outcome import Dead, Done
 from stem.core.record import TaskError, moment
 
@@ -81,7 +81,7 @@ def _best(read: Callable[[], int]) -> float:
 
 def _envelope(n: int) -> Envelope:
     return Envelope(
-        id=str(uuid7()),
+        id=str(uuid4()),
         name=f"shop.task{n % 7}",
         args=encode_args({"order": n, "note": "a little text"}, limit_bytes=1000),
         headers={},

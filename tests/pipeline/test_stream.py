@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from stem.backends import connect
 from stem.contracts.store import Store
@@ -26,14 +26,15 @@ class Stream:
 
     def run(self, **options: str) -> StreamingQuery:
         """To the end of what there is now."""
-        query = self.start({"availableNow": True}, **options)
+        query = self.start(is_bounded=True, **options)
         assert query.awaitTermination(120)
         return query
 
-    def start(self, trigger: dict[str, object], **options: str) -> StreamingQuery:
+    def start(self, *, is_bounded: bool = False, **options: str) -> StreamingQuery:
         events = self.spark.readStream.format("stem").options(url=self.url, namespace=self.namespace, **options)
         writer = events.schema("offset string").load().writeStream.foreachBatch(self._keep)
-        return writer.trigger(**trigger).option("checkpointLocation", str(self.place)).start()
+        triggered = writer.trigger(availableNow=True) if is_bounded else writer.trigger(processingTime="0 seconds")
+        return triggered.option("checkpointLocation", str(self.place)).start()
 
     def _keep(self, frame: DataFrame, _: int) -> None:
         self.batches.append([row.offset for row in frame.collect()])
@@ -55,10 +56,10 @@ def offsets(store: Store) -> list[str]:
 def test_a_stream_takes_so_many_at_a_time_ends_and_goes_on_where_it_was(durable_store: Store, stream: Stream) -> None:
     durable_store.broker.push([a_push(f"a{n}") for n in range(20)])
     first = offsets(durable_store)
-    query = stream.run(maxEventsPerTrigger="8", partitions="3")
+    progress = stream.run(maxEventsPerTrigger="8", partitions="3").lastProgress
     assert [len(batch) for batch in stream.batches] == [8, 8, 4]
     assert sorted(stream.seen) == sorted(first)
-    assert query.lastProgress.sources[0].endOffset == f'{{"offset": "{first[-1]}"}}'
+    assert progress is not None and progress.sources[0].endOffset == f'{{"offset": "{first[-1]}"}}'
     durable_store.broker.push([a_push(f"b{n}") for n in range(5)])
     durable_store.broker.settle([done(claim_one(durable_store), ran=0.1)], worker="w")
     stream.run(maxEventsPerTrigger="8")
@@ -81,7 +82,7 @@ def test_a_batch_that_was_cut_off_is_done_over_as_it_was(durable_store: Store, s
 @pytest.mark.parametrize("durable_url", ["sqlite"], indirect=True)
 def test_a_query_that_runs_on_sees_what_is_written_meanwhile(durable_store: Store, stream: Stream) -> None:
     durable_store.broker.push([a_push("before")])
-    query = stream.start({"processingTime": "0 seconds"}, startingOffset="latest")
+    query = stream.start(startingOffset="latest")
     until(lambda: query.lastProgress is not None, seconds=60)
     durable_store.broker.push([a_push("a"), a_push("b")])
     until(lambda: len(stream.seen) == 2, seconds=60)
@@ -104,7 +105,7 @@ def test_attempts_stream_too_and_an_offset_may_be_where_to_start(durable_store: 
 
 @pytest.mark.parametrize("durable_url", ["sqlite"], indirect=True)
 def test_an_offset_of_nowhere_is_refused(durable_store: Store, stream: Stream) -> None:
-    query = stream.start({"availableNow": True}, startingOffset="there")
+    query = stream.start(is_bounded=True, startingOffset="there")
     with pytest.raises(
         StreamingQueryException, match="startingOffset 'there' is not an offset of this store; use earliest"
     ):

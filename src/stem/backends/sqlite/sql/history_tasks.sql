@@ -1,5 +1,6 @@
 -- History.chunks: records in the order of their arrival, from one place to another; a filter that is NULL lets all pass.
--- Moments as whole microseconds; rounded by a sum, for a function call takes as long as a column. What the reader does not ask for, SQLite does not look at.
+-- Moments as whole microseconds, rounded by a sum, for a function call takes as long as a column. What the reader does not
+-- ask for, SQLite does not look at.
 SELECT
     seq, id, name, queue, state, attempt, priority, worker, CAST(error AS TEXT) AS error,
     CAST(enqueued_at * 1000000 + 0.5 AS INTEGER) AS enqueued_at,
