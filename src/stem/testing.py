@@ -16,7 +16,7 @@ from stem.client.app import Stem
 from stem.client.attempt import attempt
 from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Ending, Lease, Report
-from stem.core.envelope import Push, Receipt
+from stem.core.envelope import Push, Receipt, call_facts
 from stem.core.errors import TaskRevoked
 from stem.runtime.clock import FakeClock as FakeClock
 
@@ -111,7 +111,9 @@ def run(app: Stem, delivery: Delivery) -> None:
         roll=lambda: 0.0,
         catch_interrupts=False,
     )
-    broker.settle([Ending(lease, verdict.settlement, verdict.run_seconds)], worker=WORKER)
+    broker.settle(
+        [Ending(lease, verdict.settlement, verdict.run_seconds, facts=call_facts(delivery.body))], worker=WORKER
+    )
 
 
 class StoreChannel:

@@ -1,9 +1,12 @@
 """The one writer of endings: record, acknowledgement, meta, events and follow-ups, whole or not at all."""
 
+from collections.abc import Callable
+
+import msgspec
 import pytest
 
 from stem.contracts.store import Store
-from stem.core.delivery import Report
+from stem.core.delivery import Ending, Report
 from stem.core.errors import UsageError
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskError
@@ -24,6 +27,8 @@ from support.asking import (
 )
 from support.builders import BOOM, a_push, cancelled, dead, done, pushes, requeue, retry
 from support.until import until
+
+Ends = Callable[..., Ending]
 
 
 def test_done_succeeds_with_its_payload(store: Store) -> None:
@@ -269,3 +274,14 @@ def test_all_five_settlements_go_in_one_batch(store: Store) -> None:
         ("d", "requeued"),
         ("e", "revoked"),
     ]
+
+
+@pytest.mark.parametrize("ends", [done, retry, dead, requeue, cancelled])
+def test_what_is_said_of_the_call_stands_in_the_events_of_its_ending(store: Store, ends: Ends) -> None:
+    facts = {"tenant": "acme", "dueAt": "2026-01-02T03:04:05Z"}
+    ending = msgspec.structs.replace(ends(push_and_claim(store, a_push("a"))), facts=facts)
+    plain = done(push_and_claim(store, a_push("b")))
+    assert store.broker.settle([ending, plain], worker=WORKER) == []
+    told = [event for event in events_of(store, "a") if event.kind not in (EventKind.ENQUEUED, EventKind.STARTED)]
+    assert told and all(event.data.items() >= facts.items() for event in told)
+    assert state(store, "b") is State.SUCCEEDED and not any("tenant" in event.data for event in events_of(store, "b"))

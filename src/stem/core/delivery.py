@@ -40,6 +40,7 @@ class Ending(msgspec.Struct, frozen=True):
     """One settlement on its way into the store, with everything that must be written together with it.
 
     `run_seconds` is how long the attempt ran; None says it never started. `meta` is merged, key by key, into the record.
+    `facts` are what its events say besides: of the call, for those who count by it.
     """
 
     lease: Lease
@@ -47,6 +48,7 @@ class Ending(msgspec.Struct, frozen=True):
     run_seconds: float | None = None
     meta: dict[str, Any] = {}
     follow_ups: tuple[Push, ...] = ()
+    facts: dict[str, Any] = {}
 
 
 class Fallen(msgspec.Struct, frozen=True):

@@ -47,8 +47,12 @@ def event_kinds(settlement: Settlement) -> tuple[EventKind, ...]:
             return (EventKind.REVOKED,)
 
 
-def event_data(settlement: Settlement) -> dict[str, Any]:
+def event_data(settlement: Settlement, facts: dict[str, Any] | None = None) -> dict[str, Any]:
     """What those events say beyond who and when; no payloads."""
+    return {**_data(settlement), **facts} if facts else _data(settlement)
+
+
+def _data(settlement: Settlement) -> dict[str, Any]:
     match settlement:
         case Done():
             return {}

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from stem.client.policy import policy_for
 from stem.core.delivery import Ending, Report
+from stem.core.envelope import call_facts
 from stem.core.errors import EnvelopeUnreadable
 from stem.core.outcome import Done, Interrupted, Outcome, Revoked, Settlement, TimedOut
 from stem.core.retry import Exponential
@@ -289,12 +290,13 @@ class Pool:
             settlement = _decided(held, held.verdict)  # it ended because it was told to
         elif word.run_seconds is not None:
             self._pace.learn(held.delivery.name, word.run_seconds)
-        self._finish(held, Ending(held.lease, settlement, word.run_seconds, meta))
+        self._finish(held, Ending(held.lease, settlement, word.run_seconds, meta, (), call_facts(held.delivery.body)))
 
     def _end(self, held: Held, outcome: Outcome, run_seconds: float | None) -> None:
         """An ending that the isolate could not tell."""
         if not held.is_lost:
-            self._finish(held, Ending(held.lease, _decided(held, held.fate or outcome), run_seconds))
+            facts = call_facts(held.delivery.body)
+            self._finish(held, Ending(held.lease, _decided(held, held.fate or outcome), run_seconds, facts=facts))
 
     def _finish(self, held: Held, ending: Ending) -> None:
         held.is_ended = True

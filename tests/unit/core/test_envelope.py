@@ -14,6 +14,7 @@ from stem.core.envelope import (
     VERSION,
     Envelope,
     at_attempt,
+    call_facts,
     check_headers,
     check_id,
     check_moment,
@@ -270,3 +271,17 @@ def test_arguments_that_cannot_be_read_are_named_as_such(args: bytes) -> None:
         envelope.arguments()
     with pytest.raises(EnvelopeUnreadable, match="arguments of"):
         signed_bytes(envelope)
+
+
+@pytest.mark.parametrize(
+    ("changes", "facts"),
+    [
+        ({}, {}),
+        ({"headers": {"tenant": "acme"}}, {"tenant": "acme"}),
+        ({"headers": {"x": "tenant"}, "args": msgspec.Raw(b'{"tenant":"no"}')}, {}),
+        ({"not_before": datetime(2026, 1, 2, tzinfo=UTC)}, {"dueAt": "2026-01-02T00:00:00Z"}),
+    ],
+)
+def test_events_tell_of_a_call_its_tenant_and_when_it_was_due(changes: dict[str, Any], facts: dict[str, Any]) -> None:
+    assert call_facts(encode(msgspec.structs.replace(an_envelope("a"), **changes))) == facts
+    assert call_facts(b'{"tenant"') == {}

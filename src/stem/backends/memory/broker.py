@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from typing import Any
 from heapq import heappop, heappush
 
 from stem.backends.memory.space import Dead as Letter
@@ -279,7 +280,7 @@ class MemoryBroker(Broker):
         task.updated_at = now
         settlement = ending.settlement
         if not isinstance(settlement, Dead):
-            self._space.tell(event_kinds(settlement)[0], task, now, event_data(settlement))
+            self._space.tell(event_kinds(settlement)[0], task, now, event_data(settlement, ending.facts))
         match settlement:
             case Done(payload):
                 self._end(task, State.SUCCEEDED, now)
@@ -289,7 +290,7 @@ class MemoryBroker(Broker):
                 task.error = error
                 self._space.wait_again(task, now, now + seconds)
             case Dead():
-                self._bury(task, settlement, now)
+                self._bury(task, settlement, now, ending.facts)
             case Requeue(seconds, died=died):
                 task.deaths += died
                 self._space.wait_again(task, now, now + seconds)
@@ -308,8 +309,8 @@ class MemoryBroker(Broker):
                 del self._space.uniques[task.unique_key]
             task.unique_key = None
 
-    def _bury(self, task: Task, settlement: Dead, now: float) -> None:
+    def _bury(self, task: Task, settlement: Dead, now: float, facts: dict[str, Any] | None = None) -> None:
         self._end(task, State.FAILED, now, error=settlement.error)
         self._space.dead[task.id] = Letter(self._space.number("dead"), task, settlement.reason, settlement.meta, now)
         for kind in event_kinds(settlement):
-            self._space.tell(kind, task, now, event_data(settlement))
+            self._space.tell(kind, task, now, event_data(settlement, facts))

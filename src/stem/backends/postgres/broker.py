@@ -224,7 +224,7 @@ class PostgresBroker(Broker):
         return receipts
 
     def _columns(self, batch: list[Ending]) -> tuple[str, list[str]]:
-        if all(isinstance(ending.settlement, Done) for ending in batch):
+        if all(isinstance(ending.settlement, Done) and not ending.facts for ending in batch):
             return "settle_done", done_columns(batch)
         return "settle", mixed_columns(batch)
 

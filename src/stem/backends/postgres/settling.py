@@ -30,7 +30,7 @@ def mixed_columns(endings: Sequence[Ending]) -> list[str]:
         column([_error(each) for each in batch]),
         texts([each.reason if isinstance(each, Dead) else None for each in batch]),
         column([json_text(each.meta) if isinstance(each, Dead) else None for each in batch]),
-        column([json_text(event_data(each)) for each in batch]),
+        column([json_text(event_data(each.settlement, each.facts)) for each in endings]),
     ]
 
 

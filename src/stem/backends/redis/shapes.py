@@ -142,8 +142,9 @@ def ended(ending: Ending) -> tuple[Any, ...]:
         _texts(ending.meta),
         len(ending.follow_ups),
         payload,
+        json(ending.facts) if ending.facts else False,
     )
-    return shared if isinstance(settlement, Done) else shared + _unsuccessful(settlement)
+    return shared if isinstance(settlement, Done) else shared + _unsuccessful(settlement, ending.facts)
 
 
 def fallen(call: Fallen) -> tuple[Any, ...]:
@@ -159,7 +160,7 @@ def successes(endings: Sequence[Ending]) -> Successes | None:
     ids, fences, runs, payloads = columns
     for ending in endings:
         settlement, run, lease = ending.settlement, ending.run_seconds, ending.lease
-        if not isinstance(settlement, Done) or ending.meta or ending.follow_ups:
+        if not isinstance(settlement, Done) or ending.meta or ending.follow_ups or ending.facts:
             return None
         ids.append(lease.id)
         fences.append(lease.fence)
@@ -289,9 +290,11 @@ def _options(push: Push, body: bytes) -> tuple[Any, ...]:
     )
 
 
-def _unsuccessful(settlement: Retry | Dead | Requeue | Cancelled) -> tuple[Any, ...]:
+def _unsuccessful(
+    settlement: Retry | Dead | Requeue | Cancelled, facts: dict[str, Any] | None = None
+) -> tuple[Any, ...]:
     """Error, data, delay, whether the worker died, reason and meta of the dead letter."""
-    data = json(event_data(settlement))
+    data = json(event_data(settlement, facts))
     match settlement:
         case Retry(seconds, error):
             return json(error), data, microseconds(seconds), False, "", False

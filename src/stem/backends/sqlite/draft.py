@@ -113,13 +113,13 @@ class Draft:
         self._done((fence, started_at, now, worker, bytearray(payload), seq))
         self._leave(seq)
 
-    def bury(self, task: Task, settlement: Dead) -> None:
+    def bury(self, task: Task, settlement: Dead, facts: dict[str, Any] | None = None) -> None:
         """The envelope stays, so that the letter can be replayed."""
         self._close(task, "failed", settlement.error)
         self.change(task)
         self._dead.append((task.seq, task.queue, task.name, settlement.reason, json_or_none(settlement.meta), self.now))
         for kind in event_kinds(settlement):
-            self.tell(kind.value, task, self.now, event_data(settlement))
+            self.tell(kind.value, task, self.now, event_data(settlement, facts))
 
     def write(self, connection: sqlite3.Connection | sqlite3.Cursor) -> None:
         for task, ended_at, keeps_body in self._changed.values():

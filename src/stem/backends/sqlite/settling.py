@@ -84,7 +84,9 @@ def _tasks(connection: sqlite3.Connection, rows: dict[str, LeasedRow], endings: 
     wanted = {}
     for ending in endings:
         row = rows.get(ending.lease.id)
-        if row is not None and (row[UNIQUE_KEY] is not None or ending.meta or type(ending.settlement) is not Done):
+        if row is not None and (
+            row[UNIQUE_KEY] is not None or ending.meta or ending.facts or type(ending.settlement) is not Done
+        ):
             wanted[row[SEQ]] = row[FENCE]
     tasks = by_seq(connection, list(wanted)) if wanted else []
     for task in tasks:
@@ -103,7 +105,7 @@ def _settle(draft: Draft, task: Task, ending: Ending, worker: str, pushing: Push
         task.merge_meta(ending.meta)
     task.updated_at = now
     if not isinstance(settlement, Dead):
-        draft.tell(event_kinds(settlement)[0].value, task, now, event_data(settlement) or None)
+        draft.tell(event_kinds(settlement)[0].value, task, now, event_data(settlement, ending.facts) or None)
     match settlement:
         case Done(payload):
             draft.succeed(task, payload)
@@ -112,7 +114,7 @@ def _settle(draft: Draft, task: Task, ending: Ending, worker: str, pushing: Push
             task.error = msgspec.json.encode(error)
             draft.wait_again(task, now + seconds)
         case Dead():
-            draft.bury(task, settlement)
+            draft.bury(task, settlement, ending.facts)
         case Requeue(seconds, died=died):
             task.deaths += died
             draft.wait_again(task, now + seconds)

@@ -1,9 +1,9 @@
 -- needs: call tasks entry log endings closing space
 -- Broker.settle: write each ending whole: record, acknowledgement, meta, events, follow-ups.
 -- INPUT {worker, ids of all tasks and follow-ups}. ARGV[3] a packed list: each ending {id, fence, kind, run, meta, number of its
---   follow-ups, payload}, unless it succeeded also {error, data, delay, died, reason, letter}, then its follow-ups as push.lua
+--   follow-ups, payload, facts}, unless it succeeded also {error, data, delay, died, reason, letter}, then its follow-ups as push.lua
 --   takes them.
---   `kind` is the event that tells of it; payload, error, data and letter are JSON; meta is key → JSON.
+--   `kind` is the event that tells of it; payload, facts, error, data and letter are JSON; meta is key → JSON.
 -- Reply, packed: the positions of the refused.
 local worker, list = INPUT[1], ARGV[3]
 local offset, position, refused = first_item(list), 0, {}
@@ -54,7 +54,7 @@ end
 
 read_packed(INPUT[2])
 while offset >= 0 do
-  local behind, id, fence, kind, run, meta, follow_ups, payload = cmsgpack.unpack_limit(list, 7, offset + 1)
+  local behind, id, fence, kind, run, meta, follow_ups, payload, facts = cmsgpack.unpack_limit(list, 8, offset + 1)
   local is_settled
   position = position + 1
   if kind ~= 'succeeded' then
@@ -62,7 +62,8 @@ while offset >= 0 do
     behind, failure, data, delay, died, reason, letter = cmsgpack.unpack_limit(list, 6, behind)
     is_settled = settle(id, fence, kind, run, meta, payload, failure, data, delay, died, reason, letter)
   else
-    is_settled = not meta and end_well(id, fence, run, payload) or settle(id, fence, kind, run, meta, payload)
+    is_settled = not meta and not facts and end_well(id, fence, run, payload)
+      or settle(id, fence, kind, run, meta, payload, false, facts or nil)
   end
   offset = behind
   if not is_settled then
