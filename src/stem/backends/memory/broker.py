@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any
 from heapq import heappop, heappush
+from typing import Any
 
 from stem.backends.memory.space import Dead as Letter
 from stem.backends.memory.space import Door, Space, Task
