@@ -157,11 +157,11 @@ class LocalJobs:
     def _running(self) -> int:
         """Jobs, and tasks on all executors: those of a cancelled job count until their Python has ended."""
         try:
+            # Asked of the schedulers themselves: what the status store says lags behind them by up to seconds.
             context: Any = self._context._jsc.sc()
-            context.listenerBus().waitUntilEmpty()
-            executors = context.statusStore().executorList(True)
-            tasks = sum(executors.apply(place).activeTasks() for place in range(executors.size()))
-            return int(tasks) + len(self._context.statusTracker().getActiveJobsIds())
+            return int(context.dagScheduler().activeJobs().size()) + _sum(
+                context.taskScheduler().runningTasksByExecutors().valuesIterator()
+            )
         except Exception:  # noqa: BLE001 - it may have been stopped, or died
             if is_alive(self._spark):
                 return 1  # busy
@@ -174,6 +174,14 @@ class LocalJobs:
             for pid in orphans.python_workers(orphans.own_mark()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+
+
+def _sum(numbers: Any) -> int:
+    """Of a Scala iterator."""
+    total = 0
+    while numbers.hasNext():
+        total += numbers.next()
+    return total
 
 
 def is_alive(spark: "SparkSession") -> bool:

@@ -1,6 +1,7 @@
 """What Spark leaves running when the process dies that started it, and how the next attempt on this machine ends it."""
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -45,6 +46,7 @@ class Register:
         self._folder = folder() / "running"
         self._folder.mkdir(exist_ok=True)
         self._mark = own_mark()
+        self._tidy()
 
     @contextmanager
     def entered(self, key: str) -> Iterator[None]:
@@ -67,6 +69,17 @@ class Register:
             end(mark)
         self._path(key).unlink(missing_ok=True)
 
+    def _tidy(self) -> None:
+        """Forget those who are dead with all that was theirs, and remove what they wrote down."""
+        living = marks()
+        for entry in self._folder.iterdir():
+            with suppress(OSError):
+                if entry.read_text() not in living:
+                    entry.unlink()
+        for place in self._folder.parent.glob("*.*"):
+            if place.name not in living:
+                shutil.rmtree(place, ignore_errors=True)
+
     def _path(self, key: str) -> Path:
         return self._folder / name_of(key)
 
@@ -81,14 +94,30 @@ def end(mark: str) -> None:
 
 
 def marked(mark: str) -> list[int]:
-    """The processes with that mark; one that is dead and unburied has none any more."""
-    wanted, found = f"{MARK}={mark}".encode(), []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with suppress(OSError), open(f"/proc/{entry}/environ", "rb") as file:
-                if wanted in file.read().split(b"\x00"):
-                    found.append(int(entry))
+    """The processes with that mark; one that is dying or unburied has none any more."""
+    return [pid for pid, found in _marked() if found == mark]
+
+
+def marks() -> set[str]:
+    """Of all that live: the owners', and those that what they started has."""
+    found = {mark for _, mark in _marked()}
+    for pid in _pids():
+        with suppress(OSError):
+            found.add(f"{pid}.{_started(pid)}")
     return found
+
+
+def _marked() -> Iterator[tuple[int, str]]:
+    start = f"{MARK}=".encode()
+    for pid in _pids():
+        with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+            for word in file.read().split(b"\x00"):
+                if word.startswith(start):
+                    yield pid, word[len(start) :].decode()
+
+
+def _pids() -> list[int]:
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
 
 
 def python_workers(mark: str) -> list[int]:
@@ -111,7 +140,7 @@ def dying_with_us() -> Iterator[None]:
 def swept_after_us() -> Path:
     """A folder for what Spark writes down, removed when this process has ended, however."""
     path = folder() / own_mark()
-    path.mkdir()
+    path.mkdir(exist_ok=True)
     bare = {name: value for name, value in os.environ.items() if name != MARK}
     sweeper = subprocess.Popen(  # noqa: S603 - a constant
         ["/bin/sh", "-c", _SWEEP, "sweep", str(path)],

@@ -1,0 +1,144 @@
+"""What tests ask of tasks on Spark: when they did something, and what Spark itself says of them."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+
+from stem.core.record import TaskRecord
+from stem.core.revoke import RevokeRequest
+from stem.pipeline import java
+from support.until import until
+from support.working import Desk, WorkerProcess, worker_process
+
+APP = "support.worker_apps.sparkling:app"
+START_SECONDS = 90.0  # of a JVM, on a machine where others start theirs
+
+
+@contextmanager
+def spark_worker(
+    url: str, namespace: str, directory: Path, *, remote: str | None = None, **options: Any
+) -> Iterator[WorkerProcess]:
+    """With a Spark of its own, or on the Connect server at that address."""
+    with pytest.MonkeyPatch.context() as environment:
+        if remote is None:
+            environment.setenv("STEM_SPARK_MASTER", os.environ.get("STEM_SPARK_MASTER", "local[2]"))
+        else:
+            environment.setenv("STEM_SPARK_REMOTE", remote)
+        with worker_process(url, namespace, APP, directory, **{"concurrency": 1, **options}) as worker:
+            yield worker
+
+
+@contextmanager
+def connect_server(directory: Path) -> Iterator[str]:
+    """A real one, as PySpark ships it; its address."""
+    found, port = java.find(), _free_port()
+    conf = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.python.task.killTimeout": "200ms",
+        "spark.ui.enabled": "false",
+    }
+    given = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    options = [
+        "--master",
+        "local[2]",
+        "--driver-memory",
+        "640m",
+        "--driver-java-options",
+        " ".join(found.start_options()),
+    ]
+    home = Path(pyspark.__file__).parent
+    with (directory / "server.log").open("wb") as log:
+        server = subprocess.Popen(
+            [home / "sbin/start-connect-server.sh", *options, *given],
+            env={
+                **os.environ,
+                "SPARK_HOME": str(home),
+                "JAVA_HOME": str(found.home),
+                "SPARK_NO_DAEMONIZE": "1",
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "SPARK_PID_DIR": str(directory),
+                "SPARK_LOG_DIR": str(directory),
+                "SPARK_LOCAL_DIRS": str(directory),
+                "PYSPARK_PYTHON": sys.executable,
+            },
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        until(lambda: _is_open(server, port), seconds=START_SECONDS, every=0.1)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
+
+
+def _free_port() -> int:
+    with socket.socket() as asked:
+        asked.bind(("127.0.0.1", 0))
+        port: int = asked.getsockname()[1]
+        return port
+
+
+def _is_open(server: "subprocess.Popen[bytes]", port: int) -> bool:
+    assert server.poll() is None, "the Connect server has ended"
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Marks:
+    """A file in which the Python of Spark tasks writes who it is, and when."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def of(self, who: int | None = None) -> list[float]:
+        if not self.path.exists():
+            return []
+        pairs = [line.split() for line in self.path.read_text().splitlines() if line.count(" ") == 1]
+        return [float(at) for name, at in pairs if who is None or name == str(who)]
+
+    def wait_for(self, who: int = 0, *, seconds: float = START_SECONDS) -> None:
+        until(lambda: self.of(who), seconds=seconds, every=0.02)
+
+    def stay_as_they_are(self, seconds: float = 1.0) -> bool:
+        """Nothing is written for as long as that; what is written every ten milliseconds would be."""
+        count, end = len(self.of()), time.monotonic() + seconds
+        while time.monotonic() < end:
+            if len(self.of()) > count:
+                return False
+            time.sleep(0.01)
+        return True
+
+
+def revoke(desk: Desk, task_id: str) -> None:
+    desk.app.store.revokes.put([RevokeRequest(task_id=task_id, terminate=True)])
+
+
+def told_by_spark(record: TaskRecord) -> dict[str, Any]:
+    found: dict[str, Any] = record.meta["progress"]["spark"]
+    return found
+
+
+def asked(spark: dict[str, Any], what: str) -> Any:
+    """Spark's own word, by the address that the task's meta names."""
+    url = f"{spark['uiUrl']}/api/v1/applications/{spark['applicationId']}/{what}"
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return json.load(answer)
+
+
+def active_stages(spark: dict[str, Any]) -> int:
+    return len(asked(spark, "stages?status=active"))
