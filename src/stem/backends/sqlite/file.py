@@ -16,7 +16,7 @@ from stem.core.errors import StoreRefused, StoreUnavailable
 
 # SQLite's own waiting backs off to 100 ms; short rounds of it, repeated until the deadline, stay below 20.
 _BUSY_MILLISECONDS = 20
-_CACHE_KIB = 16 * 1024
+_CACHE_KIB = 8 * 1024
 _CHECKPOINT_PAGES = 4000
 _LOG_BYTES = 64 * 1024 * 1024  # a log that a long reader let grow is cut back to this
 _OLDEST_SQLITE = (3, 35, 0)  # the first that answers RETURNING
