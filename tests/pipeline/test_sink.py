@@ -17,7 +17,7 @@ from stem.core.config import Retention, Settings
 from stem.core.lifecycle import EventKind
 from stem.pipeline.composing import Composer
 from stem.pipeline.delta import Table
-from stem.pipeline.mapping import mapped, sentence
+from stem.pipeline.mapping import mapped, told
 from stem.pipeline.rejects import SHAPE
 from support.asking import all_events, claim, depth
 from support.until import until
@@ -47,9 +47,9 @@ def refused(frame: DataFrame, url: str, **options: Any) -> str:
     """The sentence that a write is refused with."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever Spark wraps it in
         write(frame, url, **options)
-    said = sentence(caught.value)
+    said = told(caught.value)
     assert said is not None, caught.value
-    return said
+    return str(said)
 
 
 def mails(spark: SparkSession, rows: int = 10, *, parts: int = 2) -> DataFrame:

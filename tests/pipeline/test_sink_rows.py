@@ -9,16 +9,16 @@ import pytest
 
 from stem.client.signing import verify
 from stem.core.envelope import Envelope, decode
-from stem.core.errors import StemError
+from stem.core.errors import StemError, UsageError
 from stem.pipeline.composing import Bad, Composer, RowIds
-from stem.pipeline.mapping import check_against_app, mapped, sentence
+from stem.pipeline.mapping import check_against_app, mapped, told
 from stem.runtime.keys import Keyring
 
 APP = "support.mailing:app"
 GOOD = {"to": ["a"], "copies": [1]}
 
 
-def composed(rows: dict[str, list[Any]], **options: str) -> tuple[list[Envelope], list[Bad]]:
+def composed(rows: dict[str, Any], **options: str) -> tuple[list[Envelope], list[Bad]]:
     batch = pa.RecordBatch.from_pydict(rows)
     write = mapped({"url": "sqlite:////nowhere/x.db", **options}, batch.schema.names)
     calls, bad = Composer(write, "job", 0).compose(batch)
@@ -142,5 +142,6 @@ def test_a_store_that_is_not_on_this_machine_is_not_made(tmp_path: Path) -> None
 
 def test_the_sentence_is_found_in_what_spark_makes_of_it() -> None:
     trace = "[PYTHON_DATA_SOURCE_ERROR] Failed\nTraceback:\n  File x\nstem.core.errors.UsageError: Say it; so.\n\n"
-    assert sentence(RuntimeError(trace)) == "Say it; so."
-    assert sentence(RuntimeError("ValueError: other")) is None
+    said = told(RuntimeError(trace))
+    assert (type(said), str(said)) == (UsageError, "Say it; so.")
+    assert told(RuntimeError("ValueError: other")) is None

@@ -8,6 +8,7 @@ _HOMES = {
     "bulk": "stem.cli.pipeline_bulk",
     "whatif": "stem.cli.pipeline_whatif",
     "doctor": "stem.cli.pipeline_doctor",
+    "enqueue": "stem.cli.pipeline_enqueue",
     "run": "stem.cli.pipeline_run",
     "triage": "stem.cli.pipeline_triage",
     "sql": "stem.cli.pipeline_sql",

@@ -74,7 +74,7 @@ def mapped(options: Mapping[str, str], names: Sequence[str]) -> Mapped:
             raise UsageError(f"Column {extra[0]!r} is no argument beside argsColumn; drop it, or leave argsColumn out.")
     on_bad_row, rejects = _bad_rows(options)
     return Mapped(
-        settings=_settings(options),
+        settings=settings_of(options),
         app=options.get("app"),
         job=_job(options),
         defaults=_defaults(options),
@@ -180,7 +180,8 @@ def _job(options: Mapping[str, str]) -> str | None:
     return job
 
 
-def _settings(options: Mapping[str, str]) -> Settings:
+def settings_of(options: Mapping[str, str]) -> Settings:
+    """Of the store that a write goes to. Raises UsageError, ConfigError."""
     app = options.get("app")
     here = load(app).settings if app is not None else configured(os.environ)
     changes = {
@@ -198,13 +199,13 @@ def _settings(options: Mapping[str, str]) -> Settings:
     return placed(settings)
 
 
-def sentence(error: BaseException) -> str | None:
+def told(error: BaseException) -> StemError | None:
     """What Stem said, out of what Spark made of it: Spark's errors quote the whole trace of the Python that raised."""
-    names = {kind.__name__ for kind in _kinds(StemError)}
+    kinds = {kind.__name__: kind for kind in _kinds(StemError)}
     for line in reversed(str(error).splitlines()):
         name, colon, said = line.strip().partition(": ")
-        if colon and name.rpartition(".")[2] in names:
-            return said
+        if colon and (kind := kinds.get(name.rpartition(".")[2])) is not None:
+            return kind(said)
     return None
 
 

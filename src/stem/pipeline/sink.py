@@ -54,7 +54,7 @@ class StemWriter(DataSourceArrowWriter):
         write = begun(options, schema)
         self._write = msgspec.structs.replace(write, job=write.job or f"spark-{uuid.uuid4()}")
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:  # type: ignore[override]
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
         return stage(self._write, self._job, _partition(), iterator)
 
     def commit(self, messages: "list[WriterCommitMessage | None]") -> None:
@@ -76,7 +76,7 @@ class StemStreamWriter(DataSourceStreamArrowWriter):
             raise UsageError('Tasks can only be added; write with .outputMode("append").')
         self._write = begun(options, schema)
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:  # type: ignore[override]
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
         context = _context()
         query = self._write.job or context.getLocalProperty(_QUERY)
         return stage(self._write, f"{query}/{context.getLocalProperty(_BATCH)}", context.partitionId(), iterator)

@@ -1,0 +1,99 @@
+"""How fast Spark turns a DataFrame into visible tasks and events, on each store. Prints rows a second beside CPU and bars."""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from stem.backends import connect
+from stem.core.config import Retention, Settings
+from stem.pipeline.session import session
+from support.servers import PostgresServer, RedisServer
+
+ROWS = 200_000
+ROUNDS = 3
+PARTITIONS = 2
+BARS = {"sqlite": 100_000, "postgres": 100_000, "redis": 60_000}
+KEPT = Retention(events_count=10_000_000)
+
+
+@contextmanager
+def stores(names: list[str]) -> Iterator[dict[str, Callable[[], str]]]:
+    """By name, how to get the URL of an empty store."""
+    folder = Path(tempfile.mkdtemp(prefix="stem-sink-"))
+    redis = RedisServer() if "redis" in names else None
+    postgres = PostgresServer() if "postgres" in names else None
+    urls: dict[str, Callable[[], str]] = {"sqlite": lambda: f"sqlite:///{folder}/{uuid.uuid4().hex}.db"}
+    if redis is not None:
+        urls["redis"] = lambda: redis.url
+    if postgres is not None:
+        urls["postgres"] = lambda: f"{postgres.url}&schema=s{uuid.uuid4().hex[:8]}"
+    try:
+        yield {name: urls[name] for name in names}
+    finally:
+        for server in (redis, postgres):
+            if server is not None:
+                server.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def measure(spark: SparkSession, url: str, rows: int) -> tuple[float, float]:
+    """Seconds, and seconds of CPU of all processes below this one."""
+    namespace = f"b{uuid.uuid4().hex[:12]}"
+    store = connect(url, Settings(namespace=namespace, retention=KEPT))
+    frame = spark.range(0, rows, 1, PARTITIONS).selectExpr(
+        "concat('user', id, '@example.com') AS to", "id AS n", "id / 7 AS score"
+    )
+    cpu, began = _cpu(), time.perf_counter()
+    (
+        frame.write.format("stem").option("url", url).option("namespace", namespace)
+        .option("task", "mail.send").option("queue", "bench").mode("append").save()
+    )  # fmt: skip
+    seconds, spent = time.perf_counter() - began, _cpu() - cpu
+    assert store.broker.depth(["bench"])["bench"].ready == rows
+    store.upkeep.close()
+    return seconds, spent
+
+
+def _cpu() -> float:
+    """With what ended children have left to their parents."""
+    me = psutil.Process()
+    times = [process.cpu_times() for process in (me, *me.children(recursive=True)) if process.is_running()]
+    return sum(each.user + each.system + each.children_user + each.children_system for each in times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("stores", nargs="*", default=list(BARS))
+    asked = parser.parse_args()
+    table = Table("store", "rows/s", "bar", "wall µs", "CPU µs", title=f"{asked.rows:,} rows, best of {asked.rounds}")
+    spark = session("bench", master="local[2,4]")
+    with stores(asked.stores) as urls:
+        for name, url in urls.items():
+            measure(spark, url(), 1000)  # the first write finds the data source, and starts Python
+            seconds, cpu = min(measure(spark, url(), asked.rows) for _ in range(asked.rounds))
+            rate = asked.rows / seconds
+            colour = "green" if rate >= BARS[name] else "red"
+            per_row = 1e6 / asked.rows
+            table.add_row(
+                name, f"[{colour}]{rate:,.0f}[/]", f"{BARS[name]:,}", f"{seconds * per_row:.1f}", f"{cpu * per_row:.1f}"
+            )
+    spark.stop()
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
