@@ -10,10 +10,10 @@ from psycopg import sql
 
 from stem.backends.postgres.columns import seconds
 from stem.backends.postgres.events import PostgresEvents, position
-from stem.backends.postgres.link import Row
+from stem.backends.postgres.link import Row, Timed
 from stem.backends.postgres.records import merged_meta
 from stem.backends.postgres.space import Space
-from stem.backends.postgres.statements import text
+from stem.backends.postgres.statements import ask, text
 from stem.contracts.history import ANY, Column, History, HistoryFilter, Relation, Slice, check_columns, cuts
 
 _ROWS = 4096  # in a chunk
@@ -30,8 +30,8 @@ class PostgresHistory(History):
         head = self._events.head()  # waits a moment for transactions that are about to end
         if head is None or not _is_behind(head, after):
             return after
-        found = self._space.ask("history_advance", txid=txid, n=n, limit=max(1, limit))
-        return str(found[0][0]) if found else after
+        ((found,),) = self._ask("history_advance", txid=txid, n=n, limit=max(1, limit))
+        return after if found is None else str(found)
 
     def slices(
         self,
@@ -57,13 +57,11 @@ class PostgresHistory(History):
         if end is None:
             return []
         stretch = _stretch(after or _START, end)
-        ((total,),) = self._space.ask("history_count", **stretch)
+        ((total,),) = self._ask("history_count", **stretch)
         if not total:
             return []
         step = -(-total // max(1, count))
-        between = (
-            [str(mark) for (mark,) in self._space.ask("history_cuts", **stretch, step=step)] if step < total else []
-        )
+        between = [str(mark) for (mark,) in self._ask("history_cuts", **stretch, step=step)] if step < total else []
         return [after or _START, *between, end]
 
     def _task_marks(self, count: int) -> list[str]:
@@ -104,7 +102,17 @@ class PostgresHistory(History):
             "since": seconds(where.since),
             "until": seconds(where.until),
         }
-        return self._space.link.rows(query, {"ns": self._space.namespace, "limit": _ROWS, **shared, **values})
+        return self._ordered(query, {"limit": _ROWS, **shared, **values})
+
+    def _ask(self, name: str, **values: Any) -> list[Row]:
+        return self._ordered(ask(name, self._space.schema), values)
+
+    def _ordered(self, query: bytes, values: Mapping[str, Any]) -> list[Row]:
+        def work(connection: Timed) -> list[Row]:
+            connection.execute(ask("history_ordered", self._space.schema))
+            return connection.execute(query, {"ns": self._space.namespace, **values}).fetchall()
+
+        return self._space.link.transaction(work)
 
 
 @cache
