@@ -42,9 +42,9 @@ def past(url: str) -> Store:
 
 @pytest.fixture
 def fill(spark: SparkSession, url: str, tmp_path: Path) -> Fill:
-    def run(told: Callable[[Batch], None] = lambda _: None, *, events_a_batch: int = 400, **more: float) -> Lake:
+    def run(told: Callable[[Batch], None] = lambda _: None, *, events_a_batch: int = 400) -> Lake:
         root = str(tmp_path / "lake")
-        Flow(Settings(broker_url=url), root, told=told, events_a_batch=events_a_batch, **more).run(lambda: spark)
+        Flow(Settings(broker_url=url), root, told=told, events_a_batch=events_a_batch).run(lambda: spark)
         return lakes.opened(root)
 
     return run

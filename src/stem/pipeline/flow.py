@@ -12,24 +12,25 @@ from stem.backends import placed
 from stem.client.link import open_store
 from stem.contracts.store import Store
 from stem.core.config import Settings
-from stem.core.errors import LakeRefused, StemError
+from stem.core.errors import LakeRefused, StemError, UsageError
 from stem.pipeline import lake as lakes
 from stem.pipeline.holding import Holding
 from stem.pipeline.ingest import Ingest
 from stem.pipeline.lake import Lake
-from stem.pipeline.retention import MANY_FILES, tend
+from stem.pipeline.retention import MANY_FILES, VACUUM_HOURS, tend
 from stem.pipeline.rollups import queues
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 log = logging.getLogger("stem.pipeline")
 
 EVENTS_A_BATCH = 200_000
 _EVERY = "1 second"
-_WATCH_SECONDS = 0.5
+_WATCH_SECONDS = 1
 _VACUUM_SECONDS = 3600.0
+_MOST_FALLS = 3
 
 # What a session needs to be quick at this; held by Spark as its own settings.
 CONF = {
@@ -70,11 +71,7 @@ class Flow:
                 session = spark()
                 for name, value in CONF.items():
                     session.conf.set(name, value)
-                query = self._start(session, store, lake)
-                try:
-                    self._watch(query, lambda: is_wanted() and not holding.is_lost)
-                finally:
-                    query.stop()
+                self._stream(session, store, lake, lambda: is_wanted() and not holding.is_lost)
                 if holding.is_lost:
                     raise LakeRefused(f"The lake at {lake.root} was lost to another pipeline; stop one of the two.")
                 tend(lake, session, keep_seconds=self.keep_seconds)
@@ -87,7 +84,27 @@ class Flow:
         finally:
             store.upkeep.close()
 
-    def _start(self, spark: "SparkSession", store: Store, lake: Lake) -> "StreamingQuery":
+    def _stream(self, spark: "SparkSession", store: Store, lake: Lake, is_wanted: Callable[[], bool]) -> None:
+        """Begun again where it ended if it falls over, a Python that starts too slowly or a store that is away for a moment
+        being no reason to give up; but not for ever while nothing gets through."""
+        batches = _Batches(self, lake, Ingest(lake, lambda: _sample(store)))
+        falls = done = 0
+        while True:
+            query = self._start(spark, lake, batches)
+            try:
+                self._watch(query, is_wanted)
+                return
+            except StemError as error:
+                falls = 1 if batches.done > done else falls + 1
+                done = batches.done
+                if falls > _MOST_FALLS or isinstance(error, UsageError):
+                    raise
+                log.warning("pipeline.fell reason=%s", error)
+                time.sleep(falls)
+            finally:
+                query.stop()
+
+    def _start(self, spark: "SparkSession", lake: Lake, batches: "_Batches") -> "StreamingQuery":
         events = (
             spark.readStream.format("stem")
             .option("url", self.settings.broker_url)
@@ -96,9 +113,7 @@ class Flow:
             .option("maxEventsPerTrigger", str(self.events_a_batch))
             .load()
         )
-        ingest = Ingest(lake, lambda: _sample(store))
-        writer = events.writeStream.foreachBatch(_Batches(self, lake, ingest)).queryName("stem")
-        writer = writer.option("checkpointLocation", lake.checkpoint)
+        writer = events.writeStream.foreachBatch(batches).option("checkpointLocation", lake.checkpoint)
         return (writer.trigger(processingTime=_EVERY) if self.follow else writer.trigger(availableNow=True)).start()
 
     def _watch(self, query: "StreamingQuery", is_wanted: Callable[[], bool]) -> None:
@@ -118,6 +133,7 @@ class _Batches:
         self._flow = flow
         self._lake = lake
         self._ingest = ingest
+        self.done = 0
         self._since_tended = 0
         self._vacuumed_at = time.monotonic()
 
@@ -127,6 +143,7 @@ class _Batches:
         seconds = time.monotonic() - began_at
         log.info("pipeline.batch number=%d events=%d seconds=%.2f", number, count, seconds)
         self._flow.told(Batch(number, count, seconds))
+        self.done += 1
         self._since_tended += 1
         if self._since_tended >= MANY_FILES:
             self._tend(events.sparkSession)
@@ -136,8 +153,8 @@ class _Batches:
         is_due = time.monotonic() - self._vacuumed_at > _VACUUM_SECONDS
         if is_due:
             self._vacuumed_at = time.monotonic()
-        hours = {} if is_due else {"vacuum_hours": None}
-        tend(self._lake, spark, keep_seconds=self._flow.keep_seconds, **hours)
+        hours = VACUUM_HOURS if is_due else None
+        tend(self._lake, spark, keep_seconds=self._flow.keep_seconds, vacuum_hours=hours)
 
 
 def _sample(store: Store) -> list[dict[str, Any]]:

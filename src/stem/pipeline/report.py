@@ -9,13 +9,12 @@ import msgspec
 from stem.core.errors import LakeRefused
 from stem.core.fingerprint import normalised
 from stem.pipeline.lake import Lake
+from stem.pipeline.report_reading import Reading, reading
 from stem.pipeline.report_slo import Attainment, Objective, attained, success
-from stem.pipeline.rollups import gold
-from stem.pipeline.rollups.failures import failures
 from stem.pipeline.rollups.workers import capacity
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 SLOTS = 72  # of a plot, at most
 _TOP = 10
@@ -133,7 +132,8 @@ def report(
 ) -> Report:
     """Raises LakeRefused if the lake has nothing of the period."""
     step = _step((until - since).total_seconds())
-    rows = _rolled(lake, spark, since, until, task, step)
+    read = reading(lake, spark, since=since, until=until, task=task, step_seconds=step)
+    rows = read.views
     now = [row for row in rows if row["period"] == "now"]
     if not now:
         raise LakeRefused(
@@ -141,7 +141,7 @@ def report(
             "further back with --since."
         )
     totals = {row["period"]: row for row in rows if row["view"] == "all"}
-    tasks = [row for row in rows if row["view"] == "task" and row["label"]]
+    tasks = [row for row in rows if row["view"] == "task"]
     by_name = {period: {row["label"]: row for row in tasks if row["period"] == period} for period in ("now", "before")}
     return Report(
         since=since,
@@ -158,74 +158,37 @@ def report(
             ),
             key=lambda each: -each.now.run_seconds,
         ),
-        failures=_failures(lake, spark, since, until, task),
-        workers=_workers(lake, spark, since, until, now),
+        failures=_failures(read.failures),
+        workers=_workers(read, since, until),
         queues=[_queue(row) for row in now if row["view"] == "queue" and row["samples"]],
         objectives=[attained(each, by_name["now"], totals["now"]) for each in objectives],
-        slots=[_slot(row) for row in sorted(now, key=lambda row: row["label"] or "") if row["view"] == "slot"],
+        slots=[_slot(row) for row in sorted(now, key=lambda row: row["label"]) if row["view"] == "slot"],
     )
 
 
-def _rolled(
-    lake: Lake, spark: "SparkSession", since: datetime, until: datetime, task: str | None, step: int
-) -> list[dict[str, Any]]:
-    """All views of both periods in one pass over the gold: a row of the table is counted under each view that it is in."""
-    from pyspark.sql import functions as F
-
-    start = since - (until - since)
-    rows = _between(lake.rollups.frame(spark, _recent(lake.rollups.files(), start)), "minute", start, until)
-    if task is not None:
-        rows = rows.where(F.col("name") == task)
-    since_start = F.unix_timestamp("minute") - int(since.timestamp())
-    slot = F.timestamp_seconds(F.floor(since_start / step) * step + int(since.timestamp())).cast("string")
-    is_now = F.col("minute") >= F.lit(since)
-    views = F.array(
-        F.struct(F.lit("all").alias("view"), F.lit("").alias("label")),
-        F.struct(F.lit("task"), F.col("name")),
-        F.when(is_now, F.struct(F.lit("slot"), slot)),
-        F.when(is_now & (F.col("worker") != ""), F.struct(F.lit("worker"), F.col("worker"))),
-        F.when(is_now & F.col("samples").isNotNull(), F.struct(F.lit("queue"), F.col("queue"))),
-    )
-    rows = rows.withColumn("period", F.when(is_now, "now").otherwise("before"))
-    rows = rows.withColumn("seen", F.explode(F.array_compact(views))).select(
-        "*", F.col("seen.view").alias("view"), F.col("seen.label").alias("label")
-    )
-    return [row.asDict() for row in gold.over(rows, "period", "view", "label").collect()]
-
-
-def _failures(lake: Lake, spark: "SparkSession", since: datetime, until: datetime, task: str | None) -> list[Failure]:
-    from pyspark.sql import functions as F
-
-    attempts = _between(lake.attempts.frame(spark, _recent(lake.attempts.files(), since)), "finished_at", since, until)
-    if task is not None:
-        attempts = attempts.where(F.col("name") == task)
-    found = failures(attempts).orderBy(F.desc("attempts"), "fingerprint").limit(_TOP).collect()
+def _failures(rows: list[dict[str, Any]]) -> list[Failure]:
+    top = sorted(rows, key=lambda row: (-row["attempts"], row["name"], row["fingerprint"]))[:_TOP]
     return [
         Failure(
             fingerprint=row["fingerprint"],
             task=row["name"],
             error_type=row["error_type"],
-            message=(row["message"] or "")[:300],
-            pattern=normalised(row["message"] or ""),
+            message=(row["error_message"] or "")[:300],
+            pattern=normalised(row["error_message"] or ""),
             attempts=row["attempts"],
             failed=row["failed"],
-            first_at=row["first_at"].replace(tzinfo=UTC),
-            last_at=row["last_at"].replace(tzinfo=UTC),
-            run_seconds=row["run_seconds"],
+            first_at=row["first_at"],
+            last_at=row["last_at"],
+            run_seconds=row["run_seconds"] or 0.0,
             sample_id=row["task_id"],
         )
-        for row in found
+        for row in top
     ]
 
 
-def _workers(
-    lake: Lake, spark: "SparkSession", since: datetime, until: datetime, now: list[dict[str, Any]]
-) -> list[WorkerFigures]:
-    from pyspark.sql import functions as F
-
-    events = lake.events.frame(spark).select("kind", "at", "offset", "worker", "data").where(F.col("worker") != "")
-    known = {row["worker"]: row["capacity_seconds"] for row in capacity(events, F.lit(since), F.lit(until)).collect()}
-    rows = sorted((row for row in now if row["view"] == "worker"), key=lambda row: -row["busy_seconds"])
+def _workers(read: Reading, since: datetime, until: datetime) -> list[WorkerFigures]:
+    rows = sorted((row for row in read.views if row["view"] == "worker"), key=lambda row: -row["busy_seconds"])
+    known = capacity(read.steps, read.heard_at, since, until)
     return [
         WorkerFigures(
             name=row["label"],
@@ -239,17 +202,6 @@ def _workers(
         )
         for row in rows
     ]
-
-
-def _between(rows: "DataFrame", moment: str, since: datetime, until: datetime) -> "DataFrame":
-    from pyspark.sql import functions as F
-
-    return rows.where((F.col(moment) >= F.lit(since)) & (F.col(moment) < F.lit(until)))
-
-
-def _recent(files: Sequence[Any], since: datetime) -> list[Any]:
-    """Files of days that are over before the moment cannot hold anything of it."""
-    return [file for file in files if file.date >= since.astimezone(UTC).date().isoformat()]
 
 
 def _step(seconds: float) -> int:
@@ -290,7 +242,7 @@ def _queue(row: dict[str, Any]) -> QueueFigures:
 
 def _slot(row: dict[str, Any]) -> Slot:
     return Slot(
-        at=datetime.fromisoformat(row["label"]).replace(tzinfo=UTC),
+        at=datetime.fromtimestamp(int(row["label"]), UTC),
         succeeded=row["succeeded"],
         retried=row["retried"],
         failed=row["failed"],

@@ -40,12 +40,14 @@ def _cards(report: Report) -> str:
     wasted = now.wasted_seconds / now.run_seconds if now.run_seconds else None
     past_wasted = before.wasted_seconds / before.run_seconds if before and before.run_seconds else None
     cards = [
-        _card("Attempts", words.count(now.attempts), now.attempts, before and before.attempts, is_cost=None),
-        _card("Success", words.share(now.success), now.success, before and before.success, is_cost=False),
-        _card("Wait, p95", words.seconds(now.wait.p95), now.wait.p95, before and before.wait.p95),
-        _card("Run, p95", words.seconds(now.run.p95), now.run.p95, before and before.run.p95),
+        _card("Attempts", words.count(now.attempts), now.attempts, before.attempts if before else None, is_cost=None),
+        _card("Success", words.share(now.success), now.success, before.success if before else None, is_cost=False),
+        _card("Wait, p95", words.seconds(now.wait.p95), now.wait.p95, before.wait.p95 if before else None),
+        _card("Run, p95", words.seconds(now.run.p95), now.run.p95, before.run.p95 if before else None),
         _card("Run time in vain", words.share(wasted), wasted, past_wasted),
-        _card("Dead letters", words.count(now.dead_lettered), now.dead_lettered, before and before.dead_lettered),
+        _card(
+            "Dead letters", words.count(now.dead_lettered), now.dead_lettered, before.dead_lettered if before else None
+        ),
     ]
     return f'<div class="cards">{"".join(cards)}</div>'
 
@@ -121,13 +123,13 @@ def _tasks(report: Report) -> str:
         [
             f"<code>{escape(task.name)}</code>",
             words.count(task.now.attempts),
-            _trend(task.now.attempts, task.before and task.before.attempts, is_cost=None),
+            _trend(task.now.attempts, task.before.attempts if task.before else None, is_cost=None),
             words.share(task.now.success),
             words.seconds(task.now.wait.p95),
             words.seconds(task.now.run.p50),
             words.seconds(task.now.run.p95),
             words.seconds(task.now.run.p99),
-            _trend(task.now.run.p95, task.before and task.before.run.p95, is_cost=True),
+            _trend(task.now.run.p95, task.before.run.p95 if task.before else None, is_cost=True),
             words.seconds(task.now.run_seconds),
             words.seconds(task.now.wasted_seconds),
         ]

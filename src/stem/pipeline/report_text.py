@@ -21,22 +21,22 @@ def text(report: Report) -> str:
 def _overall(report: Report) -> str:
     now, before = report.now, report.before
     rows = [
-        ("attempts", words.count(now.attempts), words.trend(now.attempts, before and before.attempts)),
+        ("attempts", words.count(now.attempts), words.trend(now.attempts, before.attempts if before else None)),
         ("per minute", words.count(words.per_minute(now, report)), ""),
-        ("enqueued", words.count(now.enqueued), words.trend(now.enqueued, before and before.enqueued)),
+        ("enqueued", words.count(now.enqueued), words.trend(now.enqueued, before.enqueued if before else None)),
         ("success", words.share(now.success), words.share(before.success) + " before" if before else ""),
-        ("retried", words.count(now.retried), words.trend(now.retried, before and before.retried)),
+        ("retried", words.count(now.retried), words.trend(now.retried, before.retried if before else None)),
         (
             "dead letters",
             words.count(now.dead_lettered),
-            words.trend(now.dead_lettered, before and before.dead_lettered),
+            words.trend(now.dead_lettered, before.dead_lettered if before else None),
         ),
         *(
             (f"{what} {name}", words.seconds(getattr(figure, name)), words.trend(getattr(figure, name), past))
             for what in ("wait", "run")
             for name in ("p50", "p95", "p99")
             for figure in (getattr(now, what),)
-            for past in (before and getattr(getattr(before, what), name),)
+            for past in (getattr(getattr(before, what), name) if before else None,)
         ),
         ("spent in vain", words.seconds(now.wasted_seconds), _of(now.wasted_seconds, now.run_seconds)),
     ]
@@ -54,12 +54,12 @@ def _tasks(report: Report) -> str:
         (
             task.name,
             words.count(task.now.attempts),
-            words.trend(task.now.attempts, task.before and task.before.attempts),
+            words.trend(task.now.attempts, task.before.attempts if task.before else None),
             words.share(task.now.success),
             words.seconds(task.now.wait.p95),
             words.seconds(task.now.run.p50),
             words.seconds(task.now.run.p95),
-            words.trend(task.now.run.p95, task.before and task.before.run.p95),
+            words.trend(task.now.run.p95, task.before.run.p95 if task.before else None),
             words.seconds(task.now.run_seconds),
         )
         for task in report.tasks[:20]

@@ -7,7 +7,7 @@ from stem.pipeline.rollups.measure import Measure
 
 if TYPE_CHECKING:
     import numpy as np
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
 
 
 def _in_vain(facts: Facts) -> "np.ndarray[Any, Any]":
@@ -17,23 +17,38 @@ def _in_vain(facts: Facts) -> "np.ndarray[Any, Any]":
 
 
 MEASURES = (Measure("wasted_seconds", "total", _in_vain),)
+COLUMNS = (
+    "name", "fingerprint", "outcome", "error_type", "error_message", "task_id", "finished_at", "run_seconds",
+)  # fmt: skip
+_KEYS = ["name", "fingerprint"]
 
 
-def failures(attempts: "DataFrame") -> "DataFrame":
-    """One row a task and fingerprint: how often, since when, until when, and the latest message."""
-    from pyspark.sql import functions as F
+def failures(attempts: "pa.Table") -> "pa.Table":
+    """Of attempts that have a fingerprint: one row a task and fingerprint, with the newest as its sample."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    return (
-        attempts.where(F.col("fingerprint").isNotNull())
-        .groupBy("name", "fingerprint")
-        .agg(
-            F.count("*").alias("attempts"),
-            F.count_if(F.col("outcome") == "failed").alias("failed"),
-            F.max("error_type").alias("error_type"),
-            F.max_by("error_message", "finished_at").alias("message"),
-            F.max_by("task_id", "finished_at").alias("task_id"),
-            F.min("finished_at").alias("first_at"),
-            F.max("finished_at").alias("last_at"),
-            F.coalesce(F.sum("run_seconds"), F.lit(0.0)).alias("run_seconds"),
-        )
+    for_good = pc.cast(pc.equal(attempts["outcome"], "failed"), pa.int64())
+    ones = pa.array([1] * len(attempts), pa.int64())
+    counted = attempts.append_column("attempts", ones).append_column("failed", for_good)
+    return merged(counted.append_column("first_at", attempts["finished_at"]).rename_columns(
+        ["last_at" if name == "finished_at" else name for name in [*attempts.column_names, "attempts", "failed", "first_at"]]
+    ))  # fmt: skip
+
+
+def merged(rows: "pa.Table") -> "pa.Table":
+    """Rows of `failures` from several places, as one."""
+    newest = rows.sort_by([("last_at", "descending")])
+    grouped = newest.group_by(_KEYS, use_threads=False).aggregate(
+        [
+            ("attempts", "sum"),
+            ("failed", "sum"),
+            ("run_seconds", "sum"),
+            ("first_at", "min"),
+            ("last_at", "max"),
+            *((name, "first") for name in ("error_type", "error_message", "task_id")),
+        ]
+    )
+    return grouped.rename_columns(
+        [name.rpartition("_")[0] if name not in _KEYS else name for name in grouped.column_names]
     )

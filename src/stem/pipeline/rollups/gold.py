@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 ROLLUPS = (throughput, latency, failures, workers, queues)  # to add one: a file with MEASURES, and a name here
 MEASURES = tuple(measure for rollup in ROLLUPS for measure in rollup.MEASURES)
-_COLUMNS = [f"{measure.name} {measure.type}" for measure in MEASURES]
-SHAPE = ", ".join(["minute timestamp, name string, queue string, worker string, tenant string", *_COLUMNS])
-_SHOWN = [*(column for column in _COLUMNS if not column.endswith(">")), latency.SHOWN]
+COLUMNS = [f"{measure.name} {measure.type}" for measure in MEASURES]
+SHAPE = ", ".join(["minute timestamp, name string, queue string, worker string, tenant string", *COLUMNS])
+_SHOWN = [*(column for column in COLUMNS if not column.endswith(">")), latency.SHOWN]
 
 
 def partials(events: "pa.Table", attempts: "pa.Table") -> "pa.Table":
@@ -40,7 +40,7 @@ def over(gold: "DataFrame", *by: str) -> "DataFrame":
     time, at more cost than these take to run."""
     keys = [f"{name} {gold.schema[name].dataType.simpleString()}" for name in by]
     rows = gold.select(*by, *(measure.name for measure in MEASURES))
-    some = rows.mapInArrow(partial(_merge, by, False), ", ".join([*keys, *_COLUMNS]))
+    some = rows.mapInArrow(partial(_merge, by, False), ", ".join([*keys, *COLUMNS]))
     return some.repartition(1).mapInArrow(partial(_merge, by, True), ", ".join([*keys, *_SHOWN]))
 
 

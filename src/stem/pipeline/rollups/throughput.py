@@ -20,7 +20,7 @@ OUTCOMES = ("lost", "interrupted", "cancelled")
 def _equal(words: "np.ndarray[Any, Any]", word: str) -> "np.ndarray[Any, Any]":
     import numpy as np
 
-    return np.equal(words, word)
+    return np.asarray(words == word)
 
 
 def _of_kind(name: str) -> Measure:

@@ -1,11 +1,12 @@
 """How busy workers were, and how they were scaled."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import groupby, pairwise
+
+import msgspec
 
 from stem.pipeline.rollups.measure import Measure
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 MEASURES = (
     Measure("busy_seconds", "total", lambda facts: facts.busy_seconds),
@@ -13,27 +14,37 @@ MEASURES = (
     Measure("scaled_down", "count", lambda facts: facts.move < 0),
     Measure("recycled", "count", lambda facts: facts.kind == "worker-recycled"),
 )
+STEPS = ("worker-started", "worker-scaled", "worker-stopped")
 
 
-def capacity(events: "DataFrame", since: "Column", until: "Column") -> "DataFrame":
-    """How many seconds of isolates each worker had between two moments, by what it said of itself: its start, each
-    change of its isolates, its stop. One that was killed said nothing; it counts until it was last heard of in the log."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
+class _Told(msgspec.Struct):
+    concurrency: int | None = None
+    to: int | None = None
 
-    by_worker = Window.partitionBy("worker").orderBy("at", "offset")
-    said = F.coalesce(F.get_json_object("data", "$.concurrency"), F.get_json_object("data", "$.to")).cast("int")
-    last_heard = events.where("worker is not null").groupBy("worker").agg(F.max("at").alias("last_at"))
-    steps = (
-        events.where(F.col("kind").isin("worker-started", "worker-scaled", "worker-stopped"))
-        .withColumn("isolates", F.when(F.col("kind") == "worker-stopped", 0).otherwise(said))
-        .withColumn("next_at", F.lead("at").over(by_worker))
-        .join(last_heard, "worker")
-    )
-    start, end = F.greatest("at", since), F.least(F.coalesce("next_at", "last_at"), until)
-    seconds = (F.unix_micros(end) - F.unix_micros(start)) / 1e6
-    return (
-        steps.withColumn("seconds", F.when(seconds > 0, seconds * F.col("isolates")).otherwise(0.0))
-        .groupBy("worker")
-        .agg(F.sum("seconds").alias("capacity_seconds"))
-    )
+
+_told = msgspec.json.Decoder(_Told).decode
+
+
+def capacity(
+    steps: Iterable[tuple[str, datetime, str, str]],
+    heard_at: Mapping[str, datetime],
+    since: datetime,
+    until: datetime,
+) -> dict[str, float]:
+    """How many seconds of isolates each worker had between two moments, by what it said of itself: events of STEPS as
+    (worker, at, kind, data). One that was killed said nothing; it counts until it was last heard of."""
+    ordered = sorted(steps)
+    found: dict[str, float] = {}
+    for worker, mine in groupby(ordered, key=lambda step: step[0]):
+        said = [(at, _isolates(kind, data)) for _, at, kind, data in mine]
+        end = max(said[-1][0], heard_at.get(worker, said[-1][0]))
+        found[worker] = sum(
+            isolates * max(0.0, (min(stop, until) - max(start, since)).total_seconds())
+            for (start, isolates), (stop, _) in pairwise([*said, (end, 0)])
+        )
+    return found
+
+
+def _isolates(kind: str, data: str) -> int:
+    told = _told(data)
+    return 0 if kind == "worker-stopped" else told.concurrency or told.to or 0

@@ -1,0 +1,73 @@
+"""Read files of a lake where there is room to: each piece of work becomes a small Arrow table, brought back to the driver."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from stem.pipeline.delta import File, Table, arrow_schema, file_system
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+_PIECE_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some files of a table."""
+
+    table: Table
+    paths: tuple[str, ...]
+
+    def read(self, columns: Sequence[str], where: Any) -> "pa.Table":
+        """`where` is an expression of pyarrow's. A column that a file lacks is None there."""
+        import pyarrow.dataset as ds
+
+        fs, root = file_system(self.table.root)
+        paths = [f"{root}/{path}" for path in self.paths]
+        schema = arrow_schema(self.table.shape)
+        return ds.dataset(paths, schema=schema, format="parquet", filesystem=fs).to_table(list(columns), filter=where)
+
+
+def pieces(table: Table, files: Sequence[File]) -> list[Piece]:
+    """Of about the same size; a large file is one of its own."""
+    found: list[list[str]] = []
+    room = 0
+    for file in files:
+        if file.size > room or not found:
+            found.append([])
+            room = _PIECE_BYTES
+        found[-1].append(file.path)
+        room -= file.size
+    return [Piece(table, tuple(paths)) for paths in found]
+
+
+def scanned(
+    spark: "SparkSession", work: Sequence[Piece], job: "Callable[[Piece], pa.Table]"
+) -> "list[tuple[Piece, pa.Table]]":
+    """What the job makes of each piece, in no order. One short plan whatever is asked: Spark would take longer to plan and
+    compile most questions than executors take to answer them."""
+    import pyarrow as pa
+
+    if not work:
+        return []
+    parallel = min(len(work), max(1, spark.sparkContext.defaultParallelism if hasattr(spark, "_sc") else len(work)))
+    rows = spark.range(0, len(work), 1, parallel).mapInArrow(partial(_do, list(work), job), "piece int, answer binary")
+    return [(work[row.piece], pa.ipc.open_stream(bytes(row.answer)).read_all()) for row in rows.collect()]
+
+
+def _do(
+    work: list[Piece], job: "Callable[[Piece], pa.Table]", batches: "Iterator[pa.RecordBatch]"
+) -> "Iterator[pa.RecordBatch]":
+    import pyarrow as pa
+
+    schema = arrow_schema("piece int, answer binary")
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            answer = job(work[number])
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, answer.schema) as stream:
+                stream.write_table(answer)
+            yield pa.RecordBatch.from_pylist([{"piece": number, "answer": sink.getvalue().to_pybytes()}], schema)
