@@ -29,6 +29,8 @@ OPTIONS = (
     "url", "namespace", "app", "job", *CONTROLS, *(f"{name}Column" for name in CONTROLS), "argsColumn", "onBadRow", "rejects",
 )  # fmt: skip
 
+_OF_SPARK = ("checkpointlocation", "queryname")  # which it hands on with a stream's
+
 
 class Mapped(msgspec.Struct, frozen=True, kw_only=True):
     """A write, as it travels to the executors."""
@@ -123,6 +125,8 @@ def headers(value: Any) -> Any:
 def _check_names(options: Mapping[str, str]) -> None:
     known = {name.lower(): name for name in OPTIONS}
     for key in options:
+        if key.lower() in _OF_SPARK:
+            continue
         if key.lower() == "path":
             raise UsageError('A store has no path; call .save() without one, and name the store by .option("url", …).')
         if key.lower() not in known:
