@@ -1,5 +1,6 @@
 """A child process that runs items for a partition, and what must be known of them if it falls: the parent's side."""
 
+import gc
 import mmap
 import os
 import random
@@ -258,6 +259,9 @@ def _be_child(app: Stem, job: Job, partition: int, line: socket.socket, cell: me
             signal.signal(number, signal.SIG_DFL)
         from stem.pipeline.bulk_runner import Runner
 
+        # What the parent has will not become garbage here, and items leave little of it.
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
         Runner(app, job, partition, line, cell).serve()
         code = 0
     except (BrokenPipeError, ConnectionResetError):

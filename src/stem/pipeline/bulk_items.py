@@ -1,6 +1,6 @@
 """Rows of a DataFrame as the arguments of calls: columns to names, values to JSON, under the checks of an ordinary enqueue."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,22 +26,43 @@ def items_of(batch: "pa.RecordBatch", signature: Signature, key: str | None, lim
     """A NULL in the column of an argument that has a default is no argument: the default holds."""
     names = [name for name in batch.schema.names if name != key]
     columns = [_values(batch.column(name)) for name in names]
-    optional = frozenset(signature.names) - frozenset(signature.required)
-    raws, bad = [], {}
-    encode = msgspec.json.Encoder(enc_hook=str).encode
-    rows: Iterator[tuple[Any, ...]] = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
-    for place, row in enumerate(rows):
-        arguments = dict(zip(names, row))  # noqa: B905 - for each of a million rows
-        raw = encode(arguments)
-        # A NULL, a number that is none, a text that not every store keeps: such are looked at, and most are not such.
-        if b"null" in raw or b"\\u0000" in raw or len(raw) > limit_bytes:
-            arguments = {name: value for name, value in arguments.items() if value is not None or name not in optional}
-            raw = encode(arguments)
-            if (error := _refused(arguments, limit_bytes)) is not None:
-                bad[place] = error
-        raws.append(raw)
+    rows = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+    raws, bad = _encoded(names, rows), dict[int, TaskError]()
+    if _is_suspicious(raws, limit_bytes):
+        _look_into(raws, bad, names, rows, signature, limit_bytes)
     keys = None if key is None else _keys(batch.column(key).to_pylist(), bad)
     return Items(raws, keys, bad)
+
+
+def _encoded(names: list[str], rows: list[tuple[Any, ...]]) -> list[bytes]:
+    fields = [(f"a{place}", Any) for place in range(len(names))]
+    row = msgspec.defstruct("Row", fields, rename={f"a{place}": name for place, name in enumerate(names)}, gc=False)
+    return [_encode(row(*values)) for values in rows]
+
+
+def _is_suspicious(raws: list[bytes], limit_bytes: int) -> bool:
+    """A NULL, a number that is none, a text that not every store keeps, or too long: most batches hold nothing of it."""
+    all_of_them = b"".join(raws)
+    return b"null" in all_of_them or b"\\u0000" in all_of_them or max(map(len, raws), default=0) > limit_bytes
+
+
+def _look_into(
+    raws: list[bytes],
+    bad: dict[int, TaskError],
+    names: list[str],
+    rows: list[tuple[Any, ...]],
+    signature: Signature,
+    limit_bytes: int,
+) -> None:
+    optional = frozenset(signature.names) - frozenset(signature.required)
+    for place, raw in enumerate(raws):
+        if not _is_suspicious([raw], limit_bytes):
+            continue
+        given = dict(zip(names, rows[place], strict=True))
+        arguments = {name: value for name, value in given.items() if value is not None or name not in optional}
+        raws[place] = _encode(arguments)
+        if (error := _refused(arguments, limit_bytes)) is not None:
+            bad[place] = error
 
 
 def _refused(arguments: Mapping[str, Any], limit_bytes: int) -> TaskError | None:
@@ -66,3 +87,6 @@ def _keys(values: list[Any], bad: dict[int, TaskError]) -> list[str]:
         if value is None:
             bad[place] = TaskError("InvalidArguments", "Its key is NULL; give every row one.")
     return ["" if value is None else str(value) for value in values]
+
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode

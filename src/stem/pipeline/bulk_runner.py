@@ -7,6 +7,7 @@ import socket
 import time
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from types import FrameType
 from typing import Any
@@ -138,14 +139,14 @@ class Runner:
 
     def _run_plain_block(self, work: Work) -> None:
         """Nearly all blocks of nearly all bulks: as `_run` does it, without a detour that only some need."""
-        context, turns, clock, cell = self._context, self._turns, self._clock, self._cell
+        context, clock, cell, now = self._context, self._clock, self._cell, time.time
         task, definition, envelope = self._task, self._definition, self._envelope
-        hooks, limit_bytes, decode, now = self._hooks, self._limit_bytes, self._decode, time.time
-        number, finished_at = work.first - 1, now()
+        hooks, limit_bytes, decode = self._hooks, self._limit_bytes, self._decode
+        told, number, finished_at = self._turns.turn_to(work.chunk), work.first - 1, now()
         for place, raw in enumerate(work.raws):
             if self._waiting:
                 self._run_what_is_due()
-                finished_at = now()
+                told, finished_at = self._turns.turn_to(work.chunk), now()
             number += 1
             started_at = clock[1] = finished_at
             cell[0] = number
@@ -158,10 +159,16 @@ class Runner:
                 call = Admitted(task, definition, envelope, arguments, hooks, limit_bytes)
                 outcome = invoke(call, context, catch_interrupts=True)
             finished_at = now()
-            if type(outcome) is Returned:
-                turns.done(work.chunk, number, 1, bytes(outcome.payload), started_at, finished_at)
+            if type(outcome) is Returned:  # as settle decides
+                told.numbers.append(number)
+                told.payloads.append(bytes(outcome.payload))
+                told.attempts.append(1)
+                told.times.extend((started_at, finished_at))
+                if finished_at > told.due_at:
+                    told = self._turns.tell()
             else:
                 self._decide(_item(work, place), outcome, started_at, finished_at)
+                told = self._turns.turn_to(work.chunk)
 
     def _run_what_is_due(self) -> None:
         while self._waiting and self._waiting[0][0] <= time.time():
@@ -199,14 +206,16 @@ class Runner:
             self._hooks.settle(self._context, settlement)
         match settlement:
             case Done(payload):
-                self._turns.done(item.chunk, item.number, item.attempt + 1, bytes(payload), started_at, finished_at)
+                self._turns.done(item, bytes(payload), started_at, finished_at)
             case Retry(delay_seconds=delay):
                 self._wait(item, min(delay, self._job.retry_wait_seconds))
             case Dead(reason, error):
-                self._turns.failed(item, reason, error, started_at, finished_at)
+                attempts = item.attempt + 1
+                self._turns.failed(item, Failed(item.number, reason, error, attempts, started_at, finished_at))
             case Cancelled(reason):
-                error = TaskError("Cancelled", reason)
-                self._turns.failed(item, "cancelled", error, started_at, finished_at, is_cancelled=True)
+                error, attempts = TaskError("Cancelled", reason), item.attempt + 1
+                gone = Failed(item.number, "cancelled", error, attempts, started_at, finished_at)
+                self._turns.failed(item, gone)
             case Requeue():
                 raise TypeError(f"{settlement} is not for an item.")
 
@@ -221,81 +230,66 @@ class Runner:
             raise SoftTimeLimitExceeded(f"The item ran past its soft limit of {self._definition.soft_limit:g} s.")
 
 
+@dataclass(slots=True)
+class News:
+    """What is to be told of a chunk, and by when."""
+
+    chunk: int
+    due_at: float
+    numbers: list[int] = field(default_factory=list)
+    payloads: list[bytes] = field(default_factory=list)
+    attempts: list[int] = field(default_factory=list)
+    times: "array[float]" = field(default_factory=lambda: array("d"))
+    failed: list[Failed] = field(default_factory=list)
+    parked: list[tuple[int, int]] = field(default_factory=list)
+
+
 class Telling:
     """Gathers what is to be told, a chunk at a time, and sends it before it gets old."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
-        self._told_at = time.time()
-        self._begin(0)
-
-    def done(
-        self, chunk: int, number: int, attempts: int, payload: bytes, started_at: float, finished_at: float
-    ) -> None:
-        if chunk != self._chunk:
-            self._turn_to(chunk)
-        self._numbers.append(number)
-        self._payloads.append(payload)
-        self._attempts.append(attempts)
-        self._times.extend((started_at, finished_at))
-        if finished_at - self._told_at > TELL_SECONDS:
-            self.tell()
-
-    def failed(
-        self,
-        item: Again,
-        reason: str,
-        error: TaskError,
-        started_at: float,
-        finished_at: float,
-        *,
-        is_cancelled: bool = False,
-    ) -> None:
-        self._turn_to(item.chunk)
-        self._failed.append(Failed(item.number, reason, error, item.attempt + 1, started_at, finished_at, is_cancelled))
-        self.tell_soon()
-
-    def parked(self, item: Again) -> None:
-        self._turn_to(item.chunk)
-        self._parked.append((item.number, item.attempt))
-        self.tell_soon()
+        self._news = News(0, time.time() + TELL_SECONDS)
 
     @property
     def has_news(self) -> bool:
-        return bool(self._numbers or self._failed or self._parked)
+        return bool(self._news.numbers or self._news.failed or self._news.parked)
+
+    def done(self, item: Again, payload: bytes, started_at: float, finished_at: float) -> None:
+        news = self.turn_to(item.chunk)
+        news.numbers.append(item.number)
+        news.payloads.append(payload)
+        news.attempts.append(item.attempt + 1)
+        news.times.extend((started_at, finished_at))
+        self.tell_soon()
+
+    def failed(self, item: Again, failed: Failed) -> None:
+        self.turn_to(item.chunk).failed.append(failed)
+        self.tell_soon()
+
+    def parked(self, item: Again) -> None:
+        self.turn_to(item.chunk).parked.append((item.number, item.attempt))
+        self.tell_soon()
+
+    def turn_to(self, chunk: int) -> News:
+        if chunk != self._news.chunk:
+            self.tell()
+            self._news.chunk = chunk
+        return self._news
 
     def tell_soon(self) -> None:
-        if time.time() - self._told_at > TELL_SECONDS:
+        if time.time() > self._news.due_at:
             self.tell()
 
-    def tell(self) -> None:
+    def tell(self) -> News:
+        news = self._news
         if self.has_news:
-            told = Told(
-                self._chunk,
-                self._numbers,
-                self._payloads,
-                self._attempts,
-                self._times.tobytes(),
-                self._failed,
-                self._parked,
+            word = Told(
+                news.chunk, news.numbers, news.payloads, news.attempts, news.times.tobytes(), news.failed, news.parked
             )
-            self._line.sendall(frame(told))
-        self._told_at = time.time()
-        self._begin(self._chunk)
-
-    def _turn_to(self, chunk: int) -> None:
-        if chunk != self._chunk:
-            self.tell()
-            self._begin(chunk)
-
-    def _begin(self, chunk: int) -> None:
-        self._chunk = chunk
-        self._numbers: list[int] = []
-        self._payloads: list[bytes] = []
-        self._attempts: list[int] = []
-        self._times = array("d")
-        self._failed: list[Failed] = []
-        self._parked: list[tuple[int, int]] = []
+            self._line.sendall(frame(word))
+        self._news = News(news.chunk, time.time() + TELL_SECONDS)
+        return self._news
 
 
 def _item(word: Work | Again, place: int) -> Again:

@@ -46,7 +46,7 @@ class Again(msgspec.Struct, frozen=True, array_like=True, tag="a"):
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True):
-    """An item that was given up; `is_cancelled`: it asked for that itself, and is no dead letter."""
+    """An item that was given up. With the reason `cancelled` it asked for that itself, and is no dead letter."""
 
     number: int
     reason: str
@@ -54,7 +54,6 @@ class Failed(msgspec.Struct, frozen=True, array_like=True):
     attempts: int
     started_at: float
     finished_at: float
-    is_cancelled: bool = False
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True):

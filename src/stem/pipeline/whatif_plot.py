@@ -126,7 +126,9 @@ def _name(point: Point) -> str:
 
 
 def _seconds(value: float) -> str:
-    return f"{value * 1000:.3g} ms" if value < 1 else f"{value:.3g} s"
+    if value < 1:
+        return f"{value * 1000:.3g} ms"
+    return f"{value:.3g} s" if value < 1000 else f"{value:,.0f} s"
 
 
 def _lifted(wait: float) -> float:
