@@ -66,9 +66,10 @@ def _card(name: str, value: str, now: float | None, before: float | None, *, is_
 
 
 def _throughput(report: Report) -> str:
-    minutes = report.slot_seconds / 60
+    axis = _axis(report)
+    minutes = [axis.seconds(slot.at) / 60 for slot in report.slots]  # the first and the last stretch are cut off
     series = [
-        Series(name, style, [getattr(slot, field) / minutes for slot in report.slots])
+        Series(name, style, [getattr(slot, field) / each for slot, each in zip(report.slots, minutes, strict=True)])
         for name, style, field in (
             ("succeeded", "ok", "succeeded"),
             ("retried", "retried", "retried"),
@@ -76,7 +77,7 @@ def _throughput(report: Report) -> str:
             ("cancelled, lost, interrupted", "other", "other"),
         )
     ]
-    plot = plots.stacked(_axis(report), series, label=words.count)
+    plot = plots.stacked(axis, series, label=words.count)
     return _section("Attempts per minute, by how they ended", plots.legend(series) + plot)
 
 

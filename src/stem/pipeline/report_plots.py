@@ -31,6 +31,15 @@ class Axis:
         whole = max(1.0, (self.until - self.since).total_seconds())
         return LEFT + (moment - self.since).total_seconds() / whole * (width - LEFT - RIGHT)
 
+    def ends(self, start: datetime) -> tuple[datetime, datetime]:
+        """Of a stretch, within the period."""
+        end = start + timedelta(seconds=self.step_seconds)
+        return max(start, self.since), min(end, self.until)
+
+    def seconds(self, start: datetime) -> float:
+        left, right = self.ends(start)
+        return max(60.0, (right - left).total_seconds())
+
 
 def stacked(axis: Axis, series: Sequence[Series], *, label: Callable[[float], str], height: int = 240) -> str:
     """Bars of the series on top of each other, a bar a stretch."""
@@ -38,7 +47,7 @@ def stacked(axis: Axis, series: Sequence[Series], *, label: Callable[[float], st
     top = _ceiling(max(totals, default=0))
     marks = [_grid(axis, top, label, WIDTH, height)]
     for place, start in enumerate(axis.starts):
-        left, right = (axis.x(moment, WIDTH) for moment in _ends(axis, start))
+        left, right = (axis.x(moment, WIDTH) for moment in axis.ends(start))
         base = 0.0
         title = f"{start:%a %H:%M}" + "".join(f"\n{s.name}: {label(s.values[place] or 0)}" for s in series)
         for each in series:
@@ -103,7 +112,7 @@ def _grid(axis: Axis, top: float, label: Callable[[float], str], width: int, hei
         parts.append(
             f'<text class="tick" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(label(value))}</text>'
         )
-    for moment in _ticks(axis, 8 if width > 600 else 4):
+    for moment in _ticks(axis, 9 if width > 600 else 5):
         x = axis.x(moment, width)
         parts.append(
             f'<text class="tick" x="{x:.1f}" y="{height - 6}" text-anchor="middle">{_when(axis, moment)}</text>'
@@ -129,13 +138,8 @@ def _when(axis: Axis, moment: datetime) -> str:
     return f"{moment:%a %d}" if (moment.hour, moment.minute) == (0, 0) else f"{moment:%H:%M}"
 
 
-def _ends(axis: Axis, start: datetime) -> tuple[datetime, datetime]:
-    end = start + timedelta(seconds=axis.step_seconds)
-    return max(start, axis.since), min(end, axis.until)
-
-
 def _middle(axis: Axis, start: datetime, width: int) -> float:
-    left, right = _ends(axis, start)
+    left, right = axis.ends(start)
     return (axis.x(left, width) + axis.x(right, width)) / 2
 
 

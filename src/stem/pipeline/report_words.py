@@ -8,6 +8,8 @@ def seconds(value: float | None) -> str:
     """With as many digits as anybody would say."""
     if value is None:
         return "–"
+    if value == 0:
+        return "0"
     if value < 1:
         return f"{value * 1000:.0f} ms" if value >= 0.0095 else f"{value * 1000:.1f} ms"
     if value < 120:

@@ -90,7 +90,7 @@ def _reduced(kind: Kind, values: "np.ndarray[Any, Any]", groups: "np.ndarray[Any
         np.maximum.at(most, groups, np.where(np.isnan(values), -np.inf, values))
         return pa.array(most, mask=np.isneginf(most))
     sums = np.bincount(groups, np.nan_to_num(values), count)
-    return pa.array(np.rint(sums).astype(np.int64)) if kind == "count" else pa.array(sums)
+    return pa.array(np.rint(sums).astype(np.int64)) if kind == "count" else pa.array(sums.astype(np.float64))
 
 
 def _histogram(

@@ -1,0 +1,188 @@
+"""How fast events become a lake, how fresh it is, how its cost grows, and how long a report over a million attempts takes.
+
+Embedded Spark on two cores, everything warm but where it says so. Run it with ingest, freshness, report, curve, or none for all.
+"""
+
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from stem.backends import connect
+from stem.backends.sqlite import log
+from stem.core.config import Retention, Settings
+from stem.pipeline import lake as lakes
+from stem.pipeline.flow import Batch, Flow
+from stem.pipeline.report import period, report
+from stem.pipeline.session import session
+
+MASTER = "local[2,4]"
+BARS = {"ingest, events/s": 50_000, "freshness p95, s": 3.0, "report over 1 M attempts, s": 5.0, "driver RSS, MB": 1024}
+_KEEP = Retention(events_count=10**9)
+
+
+def fill(url: str, tasks: int, *, since_seconds: float = 6 * 3600) -> None:
+    """So many tasks, three events each, spread over some hours, written as the broker writes its log."""
+    store = connect(url, Settings(retention=_KEEP))
+    space = store.events._space  # type: ignore[attr-defined]
+    start, step = time.time() - since_seconds, since_seconds / tasks
+    for first in range(0, tasks, 5000):
+        lines: list[log.Line] = []
+        for n in range(first, min(first + 5000, tasks)):
+            at, run = start + n * step, 0.01 + n * 7919 % 1000 / 500
+            name, worker, id = f"shop.task{n % 7}", f"host-{n % 4}:4711", f"0197f3a2-7c1e-7d44-9b0a-{n:012d}"
+            begun = at + 0.001 * (n * 104729 % 5000)
+            is_bad = n % 50 == 0
+            error = {"error": {"type": "ValueError", "message": f"no user {n}", "retryable": True}} if is_bad else None
+            lines += [
+                ("enqueued", at, id, name, "default", 0, None, at, None, None),
+                ("started", begun, id, name, "default", 0, worker, at, begun, None),
+                ("retried" if is_bad else "succeeded", begun + run, id, name, "default", 0, worker, at, begun, error),
+            ]
+        with space.file.writing() as connection:
+            log.append(connection, space, lines)
+    store.upkeep.close()
+
+
+def ingest(tasks: int = 400_000) -> dict[str, float]:
+    """The first two batches warm Spark up."""
+    with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
+        url = f"sqlite:///{folder}/stem.db"
+        fill(url, tasks)
+        batches: list[Batch] = []
+        marks: list[tuple[float, float]] = []
+
+        def told(batch: Batch) -> None:
+            batches.append(batch)
+            marks.append((time.perf_counter(), _cpu_seconds()))
+
+        Flow(Settings(broker_url=url), f"{folder}/lake", told=told).run(lambda: session(master=MASTER))
+        events = sum(batch.events for batch in batches[2:])
+        (wall, cpu), (wall_end, cpu_end) = marks[1], marks[-1]
+        return {
+            "ingest, events/s": events / (wall_end - wall),
+            "ingest, CPU s a million": (cpu_end - cpu) / events * 1e6,
+            "ingest, first batch s": batches[0].seconds,
+            "driver RSS, MB": _driver_megabytes(),
+        }
+
+
+def freshness(seconds: float = 30.0) -> dict[str, float]:
+    """A thousand events a second: how old the oldest and most events are when their batch is in gold."""
+    with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
+        url = f"sqlite:///{folder}/stem.db"
+        fill(url, 1000)
+        written: list[tuple[int, float]] = []
+        ages: list[float] = []
+        stopped = threading.Event()
+        seen = 0
+
+        def told(batch: Batch) -> None:
+            nonlocal seen
+            now, seen = time.time(), seen + batch.events
+            while written and written[0][0] <= seen:
+                ages.append(now - written.pop(0)[1])
+
+        def produce() -> None:
+            offset, began = 3000, time.time()
+            while not stopped.wait(max(0.0, began + (offset - 3000) / 1000 - time.time())):
+                fill(url, 33, since_seconds=0.1)
+                offset += 99
+                written.append((offset, time.time()))
+
+        producer = threading.Thread(target=produce)
+        flow = Flow(Settings(broker_url=url), f"{folder}/lake", follow=True, told=told)
+        end = 0.0
+
+        def is_wanted() -> bool:
+            nonlocal end
+            if seen >= 3000 and not end:  # warm
+                end = time.time() + seconds
+                producer.start()
+            return not end or time.time() < end
+
+        flow.run(lambda: session(master=MASTER), is_wanted=is_wanted)
+        stopped.set()
+        producer.join()
+        ages = sorted(ages[len(ages) // 4 :])
+        return {"freshness p50, s": ages[len(ages) // 2], "freshness p95, s": ages[int(len(ages) * 0.95)]}
+
+
+def reporting(attempts: int = 1_000_000) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
+        url = f"sqlite:///{folder}/stem.db"
+        fill(url, attempts, since_seconds=23 * 3600)
+        spark = session(master=MASTER)
+        Flow(Settings(broker_url=url), f"{folder}/lake").run(lambda: spark)
+        spark.stop()
+        spark = session(master=MASTER)
+        lake = lakes.opened(f"{folder}/lake")
+        since, until = period(86400, time.time())
+
+        def once() -> float:
+            began = time.perf_counter()
+            made = report(lake, spark, since=since, until=until)
+            assert made.now.attempts == attempts
+            return time.perf_counter() - began
+
+        return {"report over 1 M attempts, s": once(), "the same again, s": once()}
+
+
+def curve(sizes: tuple[int, ...] = (100_000, 500_000, 1_000_000, 5_000_000)) -> dict[str, float]:
+    """CPU seconds a million events, which should not depend on how many there are."""
+    figures = {}
+    ingest(40_000)  # warm
+    for size in sizes:
+        with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
+            url = f"sqlite:///{folder}/stem.db"
+            fill(url, size // 3)
+            cpu, wall = _cpu_seconds(), time.perf_counter()
+            Flow(Settings(broker_url=url), f"{folder}/lake").run(lambda: session(master=MASTER))
+            figures[f"{size:,} events, CPU s a million"] = (_cpu_seconds() - cpu) / size * 1e6
+            figures[f"{size:,} events, s"] = time.perf_counter() - wall
+    return figures
+
+
+def _cpu_seconds() -> float:
+    total = sum(os.times()[:2])
+    for child in psutil.Process().children(recursive=True):
+        try:
+            total += sum(child.cpu_times()[:4])
+        except psutil.Error:
+            continue
+    return total
+
+
+def _driver_megabytes() -> float:
+    """Of this process and of its JVM."""
+    own = psutil.Process()
+    java = [child for child in own.children() if "java" in child.name()]
+    return sum(each.memory_info().rss for each in [own, *java]) / 2**20
+
+
+PARTS: dict[str, Callable[..., dict[str, float]]] = {
+    "ingest": ingest,
+    "freshness": freshness,
+    "report": reporting,
+    "curve": curve,
+}
+
+
+def main(chosen: list[str]) -> dict[str, Any]:
+    figures: dict[str, float] = {}
+    for name in chosen or list(PARTS):
+        figures |= PARTS[name]()
+    for name, value in figures.items():
+        print(f"{name:<40} {value:>12,.2f}{f'   bar {BARS[name]:,}' if name in BARS else ''}")
+    return figures
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    main(sys.argv[1:])
