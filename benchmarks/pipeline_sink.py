@@ -88,6 +88,7 @@ def main() -> None:
             rate = asked.rows / seconds
             colour = "green" if rate >= BARS[name] else "red"
             per_row = 1e6 / asked.rows
+            print(f"{name}: {rate:,.0f} rows/s, {cpu * per_row:.1f} µs CPU a row", flush=True)
             table.add_row(
                 name, f"[{colour}]{rate:,.0f}[/]", f"{BARS[name]:,}", f"{seconds * per_row:.1f}", f"{cpu * per_row:.1f}"
             )

@@ -203,9 +203,8 @@ class RowIds:
     def numbered(self, first: int, count: int) -> Iterator[str]:
         prefix, noise = self._prefix, self._noise
         for row in range(first, first + count):
-            digits = f"{row:08x}"
-            last = (row * _SPREAD + noise) & 0xFFFFFFFFFFFF
-            yield f"{prefix}{digits[:2]}-8{digits[2:5]}-8{digits[5:]}-{last:012x}"
+            digits = f"{row << 48 | (row * _SPREAD + noise) & 0xFFFFFFFFFFFF:020x}"
+            yield f"{prefix}{digits[:2]}-8{digits[2:5]}-8{digits[5:8]}-{digits[8:]}"
 
     def keyed(self, key: object) -> str:
         hashed = self._keyed.copy()
