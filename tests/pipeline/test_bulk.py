@@ -11,12 +11,12 @@ from click.testing import CliRunner
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from stem import InvalidArguments, InvalidTask, Stem, UnknownTask
+from stem import ConfigError, InvalidArguments, InvalidTask, Stem, UnknownTask
 from stem.cli.pipeline import pipeline
 from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import State
 from stem.core.revoke import RevokeRequest
-from stem.pipeline.bulk import Over, Summary
+from stem.pipeline.bulk import BulkFailed, Over, Summary
 from stem.pipeline.bulk_chunks import Folder
 from stem.worker.supervisor import Worker
 from support.until import until
@@ -173,6 +173,16 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(
 ) -> None:
     with pytest.raises(error, match=says):
         over(app, task, numbers(spark, 1), **options)
+
+
+def test_an_app_that_executors_cannot_import_is_told_in_one_sentence(
+    spark: SparkSession, app: Stem, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="executors cannot import it"):
+        app.bulk("double").over(numbers(spark, 1))
+    with pytest.raises(BulkFailed, match="There is no module 'nowhere'"):
+        app.bulk("double").over(numbers(spark, 1), app="nowhere:app").to(tmp_path / "results")
+    assert not (tmp_path / "results" / "_delta_log").exists()
 
 
 def test_the_command_runs_a_bulk_from_a_file(

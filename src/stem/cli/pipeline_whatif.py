@@ -1,6 +1,7 @@
 """`stem pipeline whatif`: how long tasks would have waited, and what it would have cost, had the worker scaled otherwise."""
 
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,6 @@ from stem.core.errors import UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from pyspark.sql import SparkSession
 
     from stem.core.autoscale import Autoscale
     from stem.pipeline.whatif import Trace
@@ -96,10 +95,11 @@ def whatif(
     Example: stem pipeline whatif --min 1..8 --max 4..32 --idle 10..60 --since 24h --p95-wait 5s
     """
     from stem.core.autoscale import Autoscale
+    from stem.pipeline.lake import opened
     from stem.pipeline.session import session as spark
     from stem.pipeline.whatif import Model
     from stem.pipeline.whatif_grid import chosen, grid, predicted
-    from stem.pipeline.whatif_trace import shared
+    from stem.pipeline.whatif_trace import of_file, of_lake, shared
 
     values: dict[str, Any] = {
         "minimum": _whole(minimum, "--min"),
@@ -111,8 +111,13 @@ def whatif(
         values["scale_up_cool_down_seconds"] = cool_down
     base = Autoscale() if tick is None else Autoscale(tick_seconds=tick)
     configs = grid(base, **values)
+    told, root = None if file is None else of_file(file), lake or session.settings().pipeline.lake
+    if told is None:
+        opened(root)  # refused before Spark is started for it
     engine = spark("stem pipeline whatif", master=master, remote=remote)
-    trace = shared(_trace(session, engine, file, lake, queues, since), workers)
+    if told is None:
+        told = of_lake(engine, root, queues=queues, since=times.since(since, time.time()))
+    trace = shared(_filled(told), workers)
     points = predicted(engine, trace, configs, Model())
     pick = chosen(points, p95_wait)
     if plot is not None:
@@ -120,23 +125,7 @@ def whatif(
     _tell(session, points, pick, trace, p95_wait, plot)
 
 
-def _trace(
-    session: Session,
-    engine: "SparkSession",
-    file: str | None,
-    lake: str | None,
-    queues: tuple[str, ...],
-    since: "float | datetime | None",
-) -> "Trace":
-    import time
-
-    from stem.pipeline.whatif_trace import of_file, of_lake
-
-    if file is not None:
-        trace = of_file(file)
-    else:
-        root = lake or session.settings().pipeline.lake
-        trace = of_lake(engine, root, queues=queues, since=times.since(since, time.time()))
+def _filled(trace: "Trace") -> "Trace":
     if not trace.arrivals:
         raise UsageError(
             "No task was recorded there that has run; widen --since, or run 'stem pipeline run --once' first."

@@ -5,7 +5,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from stem.client.app import Stem
 from stem.client.context import current_task, running
 from stem.client.locate import path_of
 from stem.client.task import Task
-from stem.core.errors import InvalidArguments, InvalidTask
+from stem.core.errors import ConfigError, InvalidArguments, InvalidTask, StemError
 from stem.core.ids import uuid7
 from stem.pipeline import bulk_table
 from stem.pipeline.bulk_chunks import Folder, Kept
@@ -34,6 +35,7 @@ KEY = "__key"  # what the column that names an item is called on its way
 BURY_COUNT = 500
 RETRY_WAIT_SECONDS = 10.0
 
+_SAID = re.compile(r"^\s*stem\.[\w.]+: (.+)$", re.MULTILINE)
 _PLAIN = re.compile(r"[^A-Za-z0-9._\-]", re.ASCII)
 
 
@@ -84,7 +86,7 @@ class Bulk:
         chosen = frame.select(*[frame[column].alias(name) for name, column in wanted.items()])
         if partitions is not None:
             chosen = chosen.repartition(partitions)
-        name, path = self._definition.name, app or path_of(self._app)
+        name, path = self._definition.name, app or _path_of(self._app)
         job = Job(
             bulk="" if id is None else _checked(id),
             task=name,
@@ -174,7 +176,10 @@ class Over:
 
     def _run(self, job: Job, folder: Folder, tell: Tell) -> list[Kept]:
         results = self._frame.mapInArrow(partial(run_partition, job), KEPT)
-        with Watch(self._frame.sparkSession, folder, worker_name(job.bulk), running.get(), self._total, tell):
+        with (
+            Watch(self._frame.sparkSession, folder, worker_name(job.bulk), running.get(), self._total, tell),
+            _plainly(),
+        ):
             return [Kept(**row.asDict()) for row in results.collect()]
 
     def _bury(self, job: Job, folder: Folder, files: list[Kept]) -> int:
@@ -185,6 +190,33 @@ class Over:
             receipts = self._app.store.broker.bury(batch, worker=worker_name(job.bulk))
             buried += sum(receipt.created for receipt in receipts)
         return buried
+
+
+class BulkFailed(StemError):
+    """The executors could not run the items; what they said stands in the message."""
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """What Stem said on an executor, without the pages that Spark puts around it."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        if (found := _SAID.search(str(error))) is None:
+            raise
+        raise BulkFailed(found[1]) from error
+
+
+def _path_of(app: Stem) -> str:
+    try:
+        return path_of(app)
+    except ConfigError as error:
+        raise ConfigError(
+            "The app is no module's attribute, so executors cannot import it; make it one, or say where it is: "
+            "over(df, app='module:name')."
+        ) from error
 
 
 def _checked(id: str) -> str:
