@@ -1,5 +1,7 @@
 """Tasks on Spark, in a real worker with a JVM in its isolate: results, progress, revokes, limits."""
 
+import os
+import signal
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -80,12 +82,25 @@ def test_a_soft_limit_can_be_caught_and_spark_used_once_more(clerk: Desk, marks:
 @pytest.mark.timeout(180)
 def test_a_hard_limit_ends_the_jvm_with_the_isolate_before_it_says_failed(clerk: Desk, marks: Marks) -> None:
     family = [psutil.Process(pid) for pid in clerk.value(clerk.send("pids"), seconds=START_SECONDS)]
-    task = clerk.send("writes", {"hard_limit": 4.0, "max_retries": 0}, file=str(marks.path))
-    assert clerk.ended(task, seconds=4.0 + SOON).state == State.FAILED
+    task = clerk.send("writes", {"hard_limit": 8.0, "max_retries": 0}, file=str(marks.path))
+    assert clerk.ended(task, seconds=8.0 + SOON).state == State.FAILED
     assert marks.of() and are_gone(family) and marks.stay_as_they_are()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(240)
+def test_an_isolate_that_is_killed_leaves_nothing_that_writes(clerk: Desk, marks: Marks) -> None:
+    isolate, _ = clerk.value(clerk.send("pids"), seconds=START_SECONDS)
+    task = clerk.send("writes", file=str(marks.path))
+    marks.wait_for(0)
+    os.kill(isolate, signal.SIGKILL)
+    until(lambda: "requeued" in clerk.kinds(task), seconds=10)
+    assert marks.stay_as_they_are(0.5)
+    marks.wait_for(1)
+    assert max(marks.of(0)) < min(marks.of(1))
+    revoke(clerk, task)
+    assert clerk.ended(task, seconds=SOON).state == State.CANCELLED
+
+
 def test_a_session_that_a_handler_has_stopped_is_made_anew(clerk: Desk) -> None:
     clerk.value(clerk.send("stops-it"), seconds=START_SECONDS)
     assert clerk.value(clerk.send("sums", upto=10), seconds=START_SECONDS) == 45

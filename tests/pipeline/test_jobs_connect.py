@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from support.working import Desk, desk
 pytestmark = pytest.mark.timeout(240)
 
 NAMESPACE = "connect"
-SHORT = {"lease_seconds": 1.0, "reclaim_seconds": 0.2}
+SHORT: dict[str, Any] = {"lease_seconds": 1.0, "reclaim_seconds": 0.2}
 SOON = 5.0
 
 

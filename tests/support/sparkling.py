@@ -43,7 +43,7 @@ def spark_worker(
 @contextmanager
 def connect_server(directory: Path) -> Iterator[str]:
     """A real one, as PySpark ships it; its address."""
-    found, port = java.find(), _free_port()
+    found, port = java.find(), free_port()
     conf = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
@@ -79,22 +79,22 @@ def connect_server(directory: Path) -> Iterator[str]:
             start_new_session=True,
         )
     try:
-        until(lambda: _is_open(server, port), seconds=START_SECONDS, every=0.1)
+        until(lambda: is_open(server, port), seconds=START_SECONDS, every=0.1)
         yield f"sc://127.0.0.1:{port}"
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as asked:
         asked.bind(("127.0.0.1", 0))
         port: int = asked.getsockname()[1]
         return port
 
 
-def _is_open(server: "subprocess.Popen[bytes]", port: int) -> bool:
-    assert server.poll() is None, "the Connect server has ended"
+def is_open(server: "subprocess.Popen[bytes]", port: int) -> bool:
+    assert server.poll() is None, "the server has ended"
     with socket.socket() as caller:
         return caller.connect_ex(("127.0.0.1", port)) == 0
 

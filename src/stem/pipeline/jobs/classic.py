@@ -29,6 +29,7 @@ class Classic:
         self._conf = conf
         self._register = orphans.Register()
         self._spark: SparkSession | None = None
+        self._place: str | None = None  # for what Spark writes down
 
     def run(self, call: Callable[["SparkSession"], Any], attempt: Attempt, tag: str) -> Any:
         self._register.end_earlier(attempt.key)
@@ -52,7 +53,7 @@ class Classic:
 
     def _warm(self) -> "SparkSession":
         if self._spark is not None and not is_alive(self._spark):
-            _forget()
+            _forget_dead()
             self._spark = None
         if self._spark is None:
             with orphans.dying_with_us():
@@ -64,7 +65,7 @@ class Classic:
         """What the settings say counts before this."""
         own = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
         if not {"spark.local.dir", "spark.driver.extraJavaOptions"} & self._conf.keys():
-            place = str(orphans.swept_after_us())
+            place = self._place = self._place or str(orphans.swept_after_us())
             own |= {"spark.local.dir": place, "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={place}"}
         return own | dict(self._conf)
 
@@ -165,7 +166,8 @@ class LocalJobs:
         except Exception:  # noqa: BLE001 - it may have been stopped, or died
             if is_alive(self._spark):
                 return 1  # busy
-            orphans.end(orphans.own_mark())
+            if not _jvm_answers():
+                orphans.end(orphans.own_mark())
             return 0
 
     def _kill_python(self) -> None:
@@ -192,12 +194,24 @@ def is_alive(spark: "SparkSession") -> bool:
         return False
 
 
-def _forget() -> None:
-    """PySpark keeps what it once had, also when that is dead."""
+def _jvm_answers() -> bool:
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    try:
+        return gateway is not None and gateway.jvm.System.nanoTime() != 0
+    except Exception:  # noqa: BLE001 - as above
+        return False
+
+
+def _forget_dead() -> None:
+    """PySpark keeps the JVM that it once had, also when that is dead. One that lives can be given another context."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    gateway = SparkContext._gateway
+    if _jvm_answers():
+        return
+    gateway: Any = SparkContext._gateway
     if gateway is not None:
         with suppress(Exception):
             gateway.shutdown()
