@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,10 +34,11 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def past(url: str) -> Store:
+def past(url: str) -> Iterator[Store]:
     store = connect(url, Settings())
     live(store, 300)
-    return store
+    yield store
+    store.upkeep.close()
 
 
 @pytest.fixture

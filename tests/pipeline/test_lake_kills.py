@@ -51,21 +51,21 @@ def test_the_lake_equals_the_log_after_its_driver_was_killed_at_any_point(spark:
         1 for table in lake.tables for path in Path(table.root).rglob("*.parquet") if "_delta_log" not in path.parts
     )
     assert files == sum(len(table.files()) for table in lake.tables)
+    store.upkeep.close()
 
 
 @contextmanager
 def driver(url: str, root: str) -> Iterator[subprocess.Popen[str]]:
     """It and all that it started die by SIGKILL."""
-    process = subprocess.Popen([sys.executable, str(DRIVER), url, root], stdout=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        family = psutil.Process(process.pid).children(recursive=True)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        for member in family:
-            member.kill()
-        psutil.wait_procs(family, timeout=30)
+    with subprocess.Popen([sys.executable, str(DRIVER), url, root], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            family = psutil.Process(process.pid).children(recursive=True)
+            process.send_signal(signal.SIGKILL)
+            for member in family:
+                member.kill()
+            psutil.wait_procs(family, timeout=30)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from stem.pipeline import lake as lakes
 from stem.pipeline.ask import ask
 from stem.pipeline.flow import Flow
 from stem.pipeline.lake import Lake
+from stem.pipeline.minutes import minutes
 from stem.pipeline.report import Report, period, report
 from stem.pipeline.report_html import html
 from stem.pipeline.report_slo import objective
@@ -71,6 +72,19 @@ def test_a_report_says_what_the_log_says(made: Report, filled: tuple[Lake, list[
     (worker,) = made.workers
     assert (worker.name, worker.scaled_up) == ("w1", 1)
     assert [each.is_met for each in made.objectives] == [True, False, True, None]
+
+
+def test_minutes_are_read_without_spark_and_say_the_same(made: Report, filled: tuple[Lake, list[Event], str]) -> None:
+    rows = minutes(filled[0], made.since, made.until, by=("name",))
+    by_name = {row["name"]: row for row in rows}
+    for task in made.tasks:
+        row = by_name[task.name]
+        assert (row["succeeded"], row["run_p95"], row["wait_p99"]) == (
+            task.now.succeeded,
+            task.now.run.p95,
+            task.now.wait.p99,
+        )
+    assert minutes(filled[0], made.until, made.until) == []
 
 
 def test_a_report_is_readable_as_text_and_as_one_html_file_that_asks_nothing_of_the_network(made: Report) -> None:

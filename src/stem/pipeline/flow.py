@@ -34,9 +34,7 @@ _MOST_FALLS = 3
 
 # What a session needs to be quick at this; held by Spark as its own settings.
 CONF = {
-    "spark.sql.shuffle.partitions": "2",
-    # Sketches are kept in a hash map up to so many keys, and sorted first beyond: the default of 128 is a few minutes' worth.
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "16384",
+    # Files are named to it one by one; listing a few thousand is no job for executors.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.streaming.minBatchesToRetain": "20",
@@ -172,6 +170,7 @@ def _reason(error: Exception) -> StemError:
     for line in text.splitlines():
         kind, found, sentence = line.strip().partition(": ")
         if found and kind.startswith("stem.core.errors."):
-            return LakeRefused(sentence)
+            is_usage = kind.rpartition(".")[2] in ("UsageError", "ConfigError")
+            return UsageError(sentence) if is_usage else LakeRefused(sentence)
     first = text.strip().partition("\n")[0][:400]
     return LakeRefused(f"The stream into the lake ended ({first}); nothing is lost, run it again.")

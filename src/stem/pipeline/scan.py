@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PIECE_BYTES = 32 * 1024 * 1024
+_UNTOLD_SLOTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,16 @@ def scanned(
 
     if not work:
         return []
-    parallel = min(len(work), max(1, spark.sparkContext.defaultParallelism if hasattr(spark, "_sc") else len(work)))
-    rows = spark.range(0, len(work), 1, parallel).mapInArrow(partial(_do, list(work), job), "piece int, answer binary")
+    rows = spark.range(0, len(work), 1, min(len(work), _slots(spark))).mapInArrow(
+        partial(_do, list(work), job), "piece int, answer binary"
+    )
     return [(work[row.piece], pa.ipc.open_stream(bytes(row.answer)).read_all()) for row in rows.collect()]
+
+
+def _slots(spark: "SparkSession") -> int:
+    """How many can work at once; through Spark Connect nobody says, and a few are never wrong."""
+    context = getattr(spark, "_sc", None)
+    return _UNTOLD_SLOTS if context is None else max(1, context.defaultParallelism)
 
 
 def _do(
