@@ -1,6 +1,6 @@
 """How fast one task runs over a DataFrame: items a second with their results stored, and what each costs in CPU.
 
-    python benchmarks/pipeline_bulk.py [ROWS]
+python benchmarks/pipeline_bulk.py [ROWS]
 """
 
 import sys
