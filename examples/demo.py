@@ -1,4 +1,4 @@
-"""The showcase behind `make demo`: a store, then a real worker on it, on a SQLite file made for the occasion.
+"""The showcase behind `make demo`: a store, then a real worker on it, then Spark, on a SQLite file made for the occasion.
 
 Ends in a table of what was expected and what was seen; exit 0 only if they agree.
 """
@@ -9,9 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -26,7 +27,9 @@ directory = tempfile.TemporaryDirectory(prefix="stem-demo-")
 place = Path(directory.name)
 url = f"sqlite:///{place / 'stem.db'}"
 os.environ.update(STEM_BROKER_URL=url, STEM_NAMESPACE="demo", STEM_DEMO_PLACE=str(place))
-os.environ.pop("STEM_RESULT_BACKEND_URL", None)
+os.environ.setdefault("STEM_SPARK_ARCHIVE", "off")  # the demo leaves nothing running
+for name in ("STEM_RESULT_BACKEND_URL", "STEM_SPARK_MASTER", "STEM_SPARK_REMOTE"):
+    os.environ.pop(name, None)
 
 import demo_app as tasks  # noqa: E402 - reads the environment, as an app does
 
@@ -41,7 +44,7 @@ def main() -> int:
     rows = play(many_calls, lost_lease, order_and_delay, refusals)
     with worker("one"):
         rows += play(hundreds, duplicates, retry, dead_letter, limits, crash_loop, progress, rate_limit, inline)
-    rows += play(killed_worker, warm_stop, history)
+    rows += play(killed_worker, warm_stop, history, spark_report)
     return show(rows)
 
 
@@ -114,7 +117,7 @@ def hundreds() -> Iterator[Row]:
     yield "300 tasks run, their sum", sum(n * n for n in range(300)), sum(h.get(PATIENCE_SECONDS) for h in handles)
     yield "one of them, from the command line", "144", stem("task", "result", handles[12].id)
     expired = tasks.square.options(delay=0.2, expires=timedelta(seconds=0.1)).enqueue(5)
-    later, began = tasks.square.options(delay=0.3).enqueue(4), time.monotonic()
+    began, later = time.monotonic(), tasks.square.options(delay=0.3).enqueue(4)
     later.wait(PATIENCE_SECONDS)
     yield "delayed by 0.3 s: not early, less than 1 s late", True, 0.3 <= time.monotonic() - began < 1.3
     yield "expired while it waited", State.CANCELLED, expired.wait(timeout=5).state
@@ -230,6 +233,29 @@ def history() -> Iterator[Row]:
     yield "dead letters: the hung one and the crashed one", 2, sum(each.dead for each in depth)
 
 
+def spark_report() -> Iterator[Row]:
+    """All of it as data: into a lake, each event once, and out as a report."""
+    from stem.pipeline import session
+    from stem.pipeline.flow import Flow
+    from stem.pipeline.lake import opened
+    from stem.pipeline.report import report
+    from stem.pipeline.report_text import text
+
+    batches: list[int] = []
+    spark = session("demo")
+    Flow(settings=app.settings, root=str(place / "lake"), told=lambda batch: batches.append(batch.events)).run(
+        lambda: spark
+    )
+    now = datetime.now(UTC)
+    made = report(opened(str(place / "lake")), spark, since=now - timedelta(hours=1), until=now)
+    spark.stop()
+    console.print(text(made), markup=False, highlight=False)
+    kinds = count_events()
+    yield "events in the lake", kinds.total(), sum(batches)
+    yield "successes that Spark counted", kinds["succeeded"], made.now.succeeded
+    yield "kinds of failures among them", 4, len(made.failures)
+
+
 # The props
 
 
@@ -287,13 +313,12 @@ def ending_of(handle: "TaskHandle[None] | TaskHandle[str]") -> str:
     return f"{said}, {letter.reason if letter else 'no dead letter'}"
 
 
-def count_events() -> dict[str, int]:
-    kinds = dict.fromkeys(("enqueued", "started", "succeeded", "failed", "expired", "replayed"), 0)
+def count_events() -> Counter[str]:
+    kinds: Counter[str] = Counter()
     offset = None
     while events := app.store.events.read(offset, limit=5000):
         offset = events[-1].offset
-        for event in events:
-            kinds[event.kind] = kinds.get(event.kind, 0) + 1
+        kinds.update(event.kind for event in events)
     return kinds
 
 

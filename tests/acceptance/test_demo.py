@@ -12,9 +12,10 @@ DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 
 
 def test_the_demo_holds_what_it_promises_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "STEM_DEMO_RUN": tmp_path.name}
+    cache = str(Path(sys.prefix) / "stem-cache")
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "STEM_DEMO_RUN": tmp_path.name, "STEM_CACHE_DIR": cache}
     done = subprocess.run(
-        [sys.executable, str(DEMO)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, str(DEMO)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=110
     )
     assert done.returncode == 0, done.stdout + done.stderr
     held, of = re.findall(r"(\d+) of (\d+) expectations held", done.stdout)[0]

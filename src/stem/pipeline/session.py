@@ -161,6 +161,7 @@ def _launching(found: java.Java, conf: Mapping[str, str], options: Sequence[str]
     }
     if is_local:
         env["SPARK_LOCAL_IP"] = "127.0.0.1"
+        env["PYTHONPATH"] = os.pathsep.join(_own_paths())
     before = {key: os.environ.get(key) for key in env}
     os.environ.update(env)
     try:
@@ -171,6 +172,13 @@ def _launching(found: java.Java, conf: Mapping[str, str], options: Sequence[str]
                 os.environ.pop(key, None)
             else:
                 os.environ[key] = value
+
+
+def _own_paths() -> list[str]:
+    """Where this process imports the user's code from, so that Spark's Python here finds it too."""
+    installed = os.path.realpath(sys.base_prefix), os.path.realpath(sys.prefix)
+    there = (os.path.realpath(path) for path in sys.path)  # the empty path is where we stand
+    return [path for path in dict.fromkeys(there) if os.path.isdir(path) and not path.startswith(installed)]
 
 
 def _log4j(found: java.Java) -> Path:
