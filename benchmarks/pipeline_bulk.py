@@ -6,6 +6,7 @@ python benchmarks/pipeline_bulk.py [ROWS]
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -51,9 +52,12 @@ def _run(spark: SparkSession, rows: int, table: Path) -> None:
 
 def _cpu_seconds() -> float:
     """Of this process, the JVM and its Pythons, with the children that they have waited for."""
-    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    times = [each.cpu_times() for each in family if each.is_running()]
-    return sum(t.user + t.system + t.children_user + t.children_system for t in times)
+    total = 0.0
+    for each in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            t = each.cpu_times()
+            total += t.user + t.system + t.children_user + t.children_system
+    return total
 
 
 def main() -> None:
