@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(240)
 
 NAMESPACE = "connect"
 SHORT: dict[str, Any] = {"lease_seconds": 1.0, "reclaim_seconds": 0.2}
-SOON = 5.0
+SOON = 10.0  # 2.6 s for the Python on the server, the rest for a revoke that is found by looking, and a busy machine
 
 
 @pytest.fixture(scope="module")

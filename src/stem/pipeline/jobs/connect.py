@@ -8,7 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from stem.contracts.engine import Attempt
-from stem.core.errors import SoftTimeLimitExceeded, TaskRevoked
+from stem.core.errors import SoftTimeLimitExceeded, SparkUnavailable, TaskRevoked
 from stem.pipeline.jobs.interrupts import Interrupts
 from stem.pipeline.jobs.orphans import name_of
 from stem.pipeline.jobs.progress import Progress, Seen
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOK_SECONDS = 0.05
+RETRIES = 4  # about four seconds
 KILL_TIMEOUT, KILL_TIMEOUT_DEFAULT = "spark.python.task.killTimeout", "2s"
 # Spark looks every two seconds whether the Python of a task is still wanted, then gives it the kill timeout.
 SPARK_LOOKS_SECONDS = 2.0
@@ -47,9 +48,17 @@ class Connect:
     def reap(self, key: str) -> None:
         from pyspark.sql.connect.client import SparkConnectClient
 
-        client = SparkConnectClient(self._address(key))
+        # PySpark's own patience with a server that is gone is ten minutes; a retry of the task is worth more than that.
+        client = SparkConnectClient(self._address(key), retry_policy={"max_retries": RETRIES})
         try:
             end_session(client)
+        except Exception as error:
+            details = re.search(r'details = "(.*?)"', str(error))  # gRPC's text has many lines
+            reason = details[1] if details else str(error).strip().partition("\n")[0][:200]
+            raise SparkUnavailable(
+                f"Spark Connect at {self._remote.partition(';')[0]} did not answer ({reason}); "
+                "start its server, or correct STEM_SPARK_REMOTE."
+            ) from error
         finally:
             client.close()
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
+from stem.core.errors import ConfigError
 from stem.runtime.process import die_with
 
 MARK = "STEM_SPARK_OWNER"  # in the environment of a JVM, of its Python workers, and of whatever those start
@@ -31,11 +32,17 @@ def own_mark() -> str:
 
 
 def folder() -> Path:
-    """Private: what is named here is killed."""
+    """Private: what is named here is killed. Raises ConfigError."""
     path = Path(tempfile.gettempdir()) / f"stem-spark-{os.getuid()}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    if path.stat().st_uid != os.getuid() or path.stat().st_mode & 0o077:
-        raise PermissionError(f"{path} belongs to others or is open to them; remove it.")
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be made ({error.strerror}); set TMPDIR to a folder that can hold it."
+        ) from error
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise ConfigError(f"{path} belongs to others or is open to them; remove it.")
     return path
 
 
