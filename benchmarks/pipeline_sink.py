@@ -26,6 +26,7 @@ ROUNDS = 3
 PARTITIONS = 2
 BARS = {"sqlite": 100_000, "postgres": 100_000, "redis": 60_000}
 KEPT = Retention(events_count=10_000_000)
+SERVERS: list[psutil.Process] = []  # that are no children of this process
 
 
 @contextmanager
@@ -34,6 +35,8 @@ def stores(names: list[str]) -> Iterator[dict[str, Callable[[], str]]]:
     folder = Path(tempfile.mkdtemp(prefix="stem-sink-"))
     redis = RedisServer() if "redis" in names else None
     postgres = PostgresServer() if "postgres" in names else None
+    if postgres is not None:
+        SERVERS.append(psutil.Process(postgres.server.get_pid()))
     urls: dict[str, Callable[[], str]] = {"sqlite": lambda: f"sqlite:///{folder}/{uuid.uuid4().hex}.db"}
     if redis is not None:
         urls["redis"] = lambda: redis.url
@@ -42,6 +45,7 @@ def stores(names: list[str]) -> Iterator[dict[str, Callable[[], str]]]:
     try:
         yield {name: urls[name] for name in names}
     finally:
+        SERVERS.clear()
         for server in (redis, postgres):
             if server is not None:
                 server.close()
@@ -49,7 +53,7 @@ def stores(names: list[str]) -> Iterator[dict[str, Callable[[], str]]]:
 
 
 def measure(spark: SparkSession, url: str, rows: int) -> tuple[float, float]:
-    """Seconds, and seconds of CPU of all processes below this one."""
+    """Seconds, and seconds of CPU of all processes below this one and of the server."""
     namespace = f"b{uuid.uuid4().hex[:12]}"
     store = connect(url, Settings(namespace=namespace, retention=KEPT))
     frame = spark.range(0, rows, 1, PARTITIONS).selectExpr(
@@ -69,7 +73,8 @@ def measure(spark: SparkSession, url: str, rows: int) -> tuple[float, float]:
 def _cpu() -> float:
     """With what ended children have left to their parents."""
     me = psutil.Process()
-    times = [process.cpu_times() for process in (me, *me.children(recursive=True)) if process.is_running()]
+    every = [each for root in (me, *SERVERS) for each in (root, *root.children(recursive=True))]
+    times = [process.cpu_times() for process in {each.pid: each for each in every}.values() if process.is_running()]
     return sum(each.user + each.system + each.children_user + each.children_system for each in times)
 
 

@@ -9,6 +9,7 @@ import redis
 
 from stem.backends import connect
 from stem.contracts.limiter import Bucket, Place
+from stem.contracts.staging import Part, calls_of
 from stem.contracts.store import Store
 from stem.core.config import Retention, Settings
 from stem.core.delivery import DeadFilter
@@ -93,13 +94,16 @@ def live(store: Store) -> Iterator[None]:
     store.mail.send("box", b"message", ttl_seconds=0.2)
     store.mail.publish("channel", b"message", ttl_seconds=0.2)
     store.revokes.put([RevokeRequest(task_id="x", expires_seconds=0.2)])
+    store.staging.stage("job", "part", calls_of(pushes("d", queue="staged")))
     yield
+    store.staging.promote("job", [Part("part", 1)])
     first, second = store.broker.claim(["default"], limit=9, lease_seconds=9)
     yield
     store.broker.settle([done(first), dead(second)], worker="w")
     yield
     store.deadletters.purge(DeadFilter())
     store.broker.purge("default")
+    store.broker.purge("staged")
     yield
 
 
