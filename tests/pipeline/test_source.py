@@ -12,12 +12,13 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Ending
 from stem.core.heartbeat import Heartbeat
 from stem.core.outcome import Died
-from stem.core.record import TaskFilter, TaskRecord
+from stem.core.record import TaskFilter, TaskRecord, moment
 from stem.core.settle import Policy, settle
 from stem.pipeline import silver
-from support.asking import all_events, claim, claim_one, expire
+from support.asking import WORKER, all_events, claim, claim_one, expire
 from support.builders import a_push, cancelled, dead, done, requeue, retry
 from support.servers import PostgresServer
+from support.until import until
 
 Read = Callable[..., DataFrame]
 one_store = pytest.mark.parametrize("durable_url", ["sqlite"], indirect=True)  # what the stores have no part in
@@ -100,6 +101,24 @@ def test_attempts_are_those_that_the_lake_makes_of_the_events(durable_store: Sto
     assert {row.outcome: round(row.run_seconds, 3) for row in rows}["retried"] == 0.2
     failed = next(row for row in rows if row.outcome == "failed")
     assert (failed.reason, failed.error_type, len(failed.fingerprint)) == ("retries-exhausted", "ValueError", 12)
+
+
+@one_store
+def test_what_was_sent_ahead_waits_from_when_it_was_due_and_counts_for_its_tenant(
+    durable_store: Store, read: Read
+) -> None:
+    sent = a_push("a", delay=0.5)
+    durable_store.broker.push([sent])
+    due = moment(durable_store.upkeep.now() + 0.4)
+    delivery = until(lambda: claim(durable_store))[0]
+    facts = {"tenant": "acme", "dueAt": due.isoformat()}
+    durable_store.broker.settle([msgspec.structs.replace(done(delivery, ran=0.0), facts=facts)], worker=WORKER)
+    (row,) = read("attempts").collect()
+    assert [row] == silver.attempts(read("events")).collect()
+    assert row.tenant == "acme" and row.wait_seconds == pytest.approx(
+        (row.started_at - due.replace(tzinfo=None)).total_seconds()
+    )
+    assert row.wait_seconds < (row.started_at - row.enqueued_at).total_seconds() - 0.3
 
 
 @one_store

@@ -1,5 +1,6 @@
 """The rule of `silver.py` once more, for readers that have no DataFrame yet: which event ends an attempt, and how."""
 
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from stem.core.fingerprint import fingerprint
@@ -8,6 +9,7 @@ from stem.core.lifecycle import EventKind
 # Events that may end an attempt.
 ENDINGS = (EventKind.SUCCEEDED, EventKind.RETRIED, EventKind.FAILED, EventKind.REVOKED, EventKind.REQUEUED)
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FALLEN = "The process that ran the task"  # how the settlement of a fallen isolate begins
 _of_error = lru_cache(4096)(fingerprint)
 
@@ -26,8 +28,19 @@ def outcome(kind: str, started_at: int | None, reason: str | None) -> str | None
             return None
 
 
-def wait_seconds(attempt: int, enqueued_at: int, started_at: int | None) -> float | None:
-    return _seconds(enqueued_at, started_at) if attempt == 0 else None
+def wait_seconds(attempt: int, enqueued_at: int, started_at: int | None, due: str | None) -> float | None:
+    return _seconds(waits_from(enqueued_at, due), started_at) if attempt == 0 else None
+
+
+def waits_from(enqueued_at: int, due: str | None) -> int:
+    """A task that was sent ahead of its time waits from then on."""
+    if due is None:
+        return enqueued_at
+    try:
+        since = datetime.fromisoformat(due) - _EPOCH
+    except (ValueError, TypeError, OverflowError):  # a moment that Python cannot tell, or one without a zone
+        return enqueued_at
+    return max(enqueued_at, since // timedelta(microseconds=1))
 
 
 def run_seconds(started_at: int | None, finished_at: int) -> float | None:

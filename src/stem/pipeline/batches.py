@@ -93,6 +93,7 @@ class _Facts(msgspec.Struct):
     """What an event's data may say that is a column. Of workers' own notes anything is possible."""
 
     tenant: Any = None
+    dueAt: Any = None
     reason: Any = None
     error: Any = None
 
@@ -147,6 +148,7 @@ _EVENT: dict[str, Callable[[Rows], Column]] = {
     "facts": _facts,
     "errors": _fact_errors,
     "tenant": _texts("facts", "tenant"),
+    "due": _texts("facts", "dueAt"),
 }
 _MAKERS: dict[str, dict[str, Callable[[Rows], Column]]] = {
     "events": _EVENT,
@@ -158,7 +160,7 @@ _MAKERS: dict[str, dict[str, Callable[[Rows], Column]]] = {
         "fingerprint": _fingerprints,
         "finished_at": lambda rows: rows["at"],
         "wait_seconds": lambda rows: list(
-            map(attempts.wait_seconds, rows["attempt"], rows["enqueued_at"], rows["started_at"])
+            map(attempts.wait_seconds, rows["attempt"], rows["enqueued_at"], rows["started_at"], rows["due"])
         ),
         "run_seconds": lambda rows: list(map(attempts.run_seconds, rows["started_at"], rows["at"])),
     },
@@ -173,7 +175,7 @@ _SOURCES: dict[str, dict[str, tuple[str, ...]]] = {
     "attempts": {
         **_OF_DATA,
         "finished_at": ("at",),
-        "wait_seconds": ("attempt", "enqueued_at", "started_at"),
+        "wait_seconds": ("attempt", "enqueued_at", "started_at", "data"),
         "run_seconds": ("at", "started_at"),
     },
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from stem.pipeline import shapes
-from stem.pipeline.attempts import ENDINGS, fingerprint_or_none, outcome
+from stem.pipeline.attempts import ENDINGS, fingerprint_or_none, outcome, waits_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 _PLAIN = ("succeeded", "retried")  # endings that say all by their kind; the others have a reason
 
 
-class _Told(msgspec.Struct):
+class _Told(msgspec.Struct, rename="camel"):
     reason: str | None = None
+    due_at: str | None = None
 
 
 _told = msgspec.json.Decoder(_Told).decode
@@ -38,9 +39,7 @@ def attempts_of(events: "pa.Table") -> "pa.Table":
         "reason": pa.array(reasons, pa.string()),
         "fingerprint": pa.array(_fingerprints(ends), pa.string()),
         "finished_at": ends["at"],
-        "wait_seconds": pc.if_else(
-            pc.equal(ends["attempt"], 0), _seconds(ends["enqueued_at"], ends["started_at"]), None
-        ),
+        "wait_seconds": pc.if_else(pc.equal(ends["attempt"], 0), _seconds(_waits_from(ends), ends["started_at"]), None),
         "run_seconds": _seconds(ends["started_at"], ends["at"]),
     }
     named = shapes.names(shapes.ATTEMPTS)
@@ -67,6 +66,20 @@ def _judged(ends: "pa.Table") -> tuple[list[str | None], list[str | None]]:
             reasons[row] = _told(ends["data"][row].as_py()).reason
             outcomes[row] = outcome(kind, 0 if has_begun[row].as_py() else None, reasons[row])
     return reasons, outcomes
+
+
+def _waits_from(ends: "pa.Table") -> "pa.ChunkedArray":
+    """When each was enqueued, or was due if that was later."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    delayed = pc.indices_nonzero(pc.match_substring(ends["data"], '"dueAt"')).to_pylist()
+    if not delayed:
+        return ends["enqueued_at"]
+    moments = ends["enqueued_at"].cast(pa.int64()).to_pylist()
+    for row in delayed:
+        moments[row] = waits_from(moments[row], _told(ends["data"][row].as_py()).due_at)
+    return pa.chunked_array([pa.array(moments, pa.int64())])
 
 
 def _fingerprints(ends: "pa.Table") -> list[str | None]:
