@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from stem.pipeline.report import TaskFigures
+
 HERE = Path(__file__).parent
 ORDERS = 2000
 PATIENCE_SECONDS = 120.0
@@ -178,7 +180,7 @@ def waiting() -> int:
     from tasks import app
 
     depth = app.store.broker.depth(["default"])["default"]
-    return depth.ready + depth.delayed + depth.running
+    return int(depth.ready + depth.delayed + depth.running)
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -188,8 +190,8 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def succeeded(tasks: "list[object]", name: str) -> int:
-    return sum(each.now.succeeded for each in tasks if each.name == name)  # type: ignore[attr-defined]
+def succeeded(tasks: "list[TaskFigures]", name: str) -> int:
+    return sum(each.now.succeeded for each in tasks if each.name == name)
 
 
 def verdict(rows: list[Row]) -> int:
