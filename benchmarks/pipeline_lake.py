@@ -50,7 +50,7 @@ def fill(url: str, tasks: int, *, since_seconds: float = 6 * 3600) -> None:
     store.upkeep.close()
 
 
-def ingest(tasks: int = 400_000) -> dict[str, float]:
+def ingest(tasks: int = 400_000, *, events_a_batch: int = 100_000) -> dict[str, float]:
     """The first two batches warm Spark up."""
     with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
         url = f"sqlite:///{folder}/stem.db"
@@ -62,7 +62,8 @@ def ingest(tasks: int = 400_000) -> dict[str, float]:
             batches.append(batch)
             marks.append((time.perf_counter(), _cpu_seconds()))
 
-        Flow(Settings(broker_url=url), f"{folder}/lake", told=told).run(lambda: session(master=MASTER))
+        flow = Flow(Settings(broker_url=url), f"{folder}/lake", told=told, events_a_batch=events_a_batch)
+        flow.run(lambda: session(master=MASTER))
         events = sum(batch.events for batch in batches[2:])
         (wall, cpu), (wall_end, cpu_end) = marks[1], marks[-1]
         return {
@@ -137,7 +138,7 @@ def reporting(attempts: int = 1_000_000) -> dict[str, float]:
 def curve(sizes: tuple[int, ...] = (100_000, 500_000, 1_000_000, 5_000_000)) -> dict[str, float]:
     """CPU seconds a million events, which should not depend on how many there are."""
     figures = {}
-    ingest(40_000)  # warm
+    ingest(40_000, events_a_batch=30_000)  # warm
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
             url = f"sqlite:///{folder}/stem.db"
