@@ -142,11 +142,11 @@ def end_session(client: Any) -> None:
     if states is None:
         return
     if states & _unfinished():
-        while (_states(client) or set()) & _running():
-            with suppress(Exception):  # it may have ended by itself meanwhile
-                client.interrupt_all()
-            time.sleep(LOOK_SECONDS)
-        # The operation is over, the Python of its tasks is not, and no server says when it is.
+        with suppress(Exception):  # they may have ended by themselves meanwhile
+            while client.interrupt_all():  # those that it had not told before
+                time.sleep(LOOK_SECONDS)
+        # Cancelled at once, the Python of its tasks goes on; no server says when that ends, and one may go on to say that
+        # the operation runs when nothing does.
         time.sleep(SPARK_LOOKS_SECONDS + _kill_timeout_seconds(client) + MARGIN_SECONDS)
     _release(client)
 
@@ -161,18 +161,16 @@ def _states(client: Any) -> set[int] | None:
         raise
 
 
-def _running() -> set[int]:
-    from pyspark.sql.connect.proto import GetStatusResponse
-
-    status = GetStatusResponse.OperationStatus
-    return {status.OPERATION_STATE_RUNNING, status.OPERATION_STATE_TERMINATING}
-
-
 def _unfinished() -> set[int]:
     """Cancelled ones are among them: whoever cancelled them may have died waiting."""
     from pyspark.sql.connect.proto import GetStatusResponse
 
-    return _running() | {GetStatusResponse.OperationStatus.OPERATION_STATE_CANCELLED}
+    status = GetStatusResponse.OperationStatus
+    return {
+        status.OPERATION_STATE_RUNNING,
+        status.OPERATION_STATE_TERMINATING,
+        status.OPERATION_STATE_CANCELLED,
+    }
 
 
 def _release(client: Any) -> None:
