@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-worker clean
+.PHONY: help demo test check bench bench-worker bench-pipeline clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/base ## run the showcase on the embedded SQLite store
 	$(BIN)/python examples/demo.py
@@ -27,6 +27,9 @@ bench: $(VENV)/dev ## measure the stores against their bars (takes minutes)
 
 bench-worker: $(VENV)/dev ## measure a real worker on each store against its bars (takes minutes)
 	$(BIN)/python benchmarks/worker.py $(ARGS)
+
+bench-pipeline: $(VENV)/dev ## measure the pipeline on Spark against its bars (takes minutes)
+	$(BIN)/python benchmarks/pipeline.py $(ARGS)
 
 clean: ## remove what make made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
