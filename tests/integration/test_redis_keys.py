@@ -9,13 +9,14 @@ import redis
 
 from stem.backends import connect
 from stem.contracts.limiter import Bucket, Place
+from stem.contracts.rollups import MinuteRow
 from stem.contracts.staging import Part, calls_of
 from stem.contracts.store import Store
 from stem.core.config import Retention, Settings
 from stem.core.delivery import DeadFilter
 from stem.core.envelope import Unique
 from stem.core.heartbeat import Heartbeat
-from stem.core.record import TaskFilter
+from stem.core.record import TaskFilter, moment
 from stem.core.revoke import RevokeRequest
 from support.builders import a_push, dead, done, pushes
 from support.servers import RedisServer
@@ -94,6 +95,7 @@ def live(store: Store) -> Iterator[None]:
     store.mail.send("box", b"message", ttl_seconds=0.2)
     store.mail.publish("channel", b"message", ttl_seconds=0.2)
     store.revokes.put([RevokeRequest(task_id="x", expires_seconds=0.2)])
+    store.rollups.put([MinuteRow(minute=moment(store.upkeep.now()))])
     store.staging.stage("job", "part", calls_of(pushes("d", queue="staged")))
     yield
     store.staging.promote("job", [Part("part", 1)])

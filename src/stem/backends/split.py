@@ -63,6 +63,7 @@ def join(broker: Store, results: Store) -> Store:
         heartbeats=broker.heartbeats,
         mail=broker.mail,
         staging=SplitStaging(),
+        rollups=broker.rollups,
         upkeep=SplitUpkeep(broker.upkeep, results.upkeep, records),
     )
 

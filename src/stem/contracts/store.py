@@ -15,6 +15,7 @@ from stem.contracts.locks import Locks
 from stem.contracts.mail import Mail
 from stem.contracts.results import Results
 from stem.contracts.revokes import Revokes
+from stem.contracts.rollups import Rollups
 from stem.contracts.staging import Staging
 
 
@@ -46,8 +47,8 @@ class Upkeep(ABC):
 
     @abstractmethod
     def prune(self) -> int:
-        """Drop what retention has outlived: ended records and their unique keys, events, locks, limits, heartbeats, mail,
-        revokes, and what dead jobs left staged. Bounded work a call; returns how many entries went. 0 says that nothing
+        """Drop what retention has outlived: ended records and their unique keys, events, rollups, locks, limits, heartbeats,
+        mail, revokes, and what dead jobs left staged. Bounded work a call; returns how many entries went. 0 says that nothing
         is left to drop."""
 
     @abstractmethod
@@ -71,4 +72,5 @@ class Store:
     heartbeats: Heartbeats
     mail: Mail
     staging: Staging
+    rollups: Rollups
     upkeep: Upkeep

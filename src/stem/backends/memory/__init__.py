@@ -13,6 +13,7 @@ from stem.backends.memory.locks import MemoryLocks
 from stem.backends.memory.mail import MemoryMail
 from stem.backends.memory.results import MemoryResults
 from stem.backends.memory.revokes import MemoryRevokes
+from stem.backends.memory.rollups import MemoryRollups
 from stem.backends.memory.space import Door, Space
 from stem.backends.memory.staging import MemoryStaging
 from stem.backends.memory.upkeep import MemoryUpkeep
@@ -48,5 +49,6 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         heartbeats=MemoryHeartbeats(space),
         mail=MemoryMail(space, door),
         staging=MemoryStaging(space, broker),
+        rollups=MemoryRollups(space),
         upkeep=MemoryUpkeep(space, door),
     )

@@ -124,6 +124,7 @@ class Space:
         self.channels: dict[str, deque[Posted]] = {}
         self.staged: dict[str, tuple[dict[str, list[Push]], float]] = {}  # job: (part: pushes, last staged at)
         self.promoted: dict[str, tuple[int, int, float]] = {}  # job: (created, known, at)
+        self.rollups: dict[tuple[int, str], str] = {}  # (minute, digest): body
         self._numbers: dict[str, int] = {}
 
     def number(self, what: str) -> int:

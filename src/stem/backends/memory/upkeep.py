@@ -3,6 +3,7 @@
 from collections import deque
 
 from stem.backends.memory.revokes import MemoryRevokes
+from stem.backends.memory.rollups import prune as prune_rollups
 from stem.backends.memory.space import Door, Posted, Space
 from stem.backends.memory.staging import prune as prune_staged
 from stem.contracts.store import Diagnosis, Upkeep
@@ -36,6 +37,7 @@ class MemoryUpkeep(Upkeep):
                 + self._prune_mail(self._space.channels)
                 + MemoryRevokes(self._space).prune()
                 + prune_staged(self._space)
+                + prune_rollups(self._space)
             )
 
     def close(self) -> None:

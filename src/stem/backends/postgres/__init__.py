@@ -16,6 +16,7 @@ from stem.backends.postgres.locks import PostgresLocks
 from stem.backends.postgres.mail import PostgresMail
 from stem.backends.postgres.results import PostgresResults
 from stem.backends.postgres.revokes import PostgresRevokes
+from stem.backends.postgres.rollups import PostgresRollups
 from stem.backends.postgres.space import Space
 from stem.backends.postgres.staging import PostgresStaging
 from stem.backends.postgres.upkeep import PostgresUpkeep
@@ -49,5 +50,6 @@ def connect(url: str, settings: Settings) -> Store:
         heartbeats=PostgresHeartbeats(space),
         mail=PostgresMail(space),
         staging=PostgresStaging(space),
+        rollups=PostgresRollups(space),
         upkeep=PostgresUpkeep(space, housekeeper),
     )

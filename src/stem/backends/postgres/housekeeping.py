@@ -100,6 +100,7 @@ class Housekeeper:
             + int(self._call("stage_prune", LEFTOVER_SECONDS, kept.results_seconds)[0][0])
             + int(self._call("prune_records", kept.results_seconds, _PRUNE_STEP)[0][0])
             + int(self._call("prune_events", kept.events_seconds, *cutoff, _PRUNE_STEP)[0][0])
+            + int(self._call("rollup_prune", kept.events_seconds, _PRUNE_STEP)[0][0])
         )
 
     def _events_cutoff(self) -> Row:

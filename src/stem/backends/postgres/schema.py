@@ -10,17 +10,18 @@ from stem.backends.postgres.link import Link, Timed
 from stem.backends.postgres.statements import text
 from stem.core.errors import StoreRefused
 
-VERSION = 6
+VERSION = 7
 OLDEST_SERVER = 130000
 
 _TABLES = (
     "version", "now", "messages", "records", "dead", "events", "uniques", "locks", "heartbeats", "revokes", "mail", "upkeep",
-    "buckets", "places", "stage_jobs",
+    "buckets", "places", "stage_jobs", "rollups",
 )  # fmt: skip
 _SINCE = {
     "buckets": 3,
     "places": 3,
     "stage_jobs": 6,
+    "rollups": 7,
 }  # the version that brought a table, for those that version 1 did not have
 _RETIRED = ("lease",)  # functions that earlier versions had
 _INLINED = frozenset({"cells", "stage_table"})  # touches no table, and is inlined only while it has no settings

@@ -15,6 +15,7 @@ from stem.backends.redis.locks import RedisLocks
 from stem.backends.redis.mail import RedisMail
 from stem.backends.redis.results import RedisResults
 from stem.backends.redis.revokes import RedisRevokes
+from stem.backends.redis.rollups import RedisRollups
 from stem.backends.redis.server import check_schema, check_version
 from stem.backends.redis.space import Space
 from stem.backends.redis.staging import PROMOTION_SECONDS, RedisStaging
@@ -47,5 +48,6 @@ def connect(url: str, settings: Settings) -> Store:
         heartbeats=RedisHeartbeats(space),
         mail=RedisMail(space),
         staging=RedisStaging(space, partial(Link, url, patient)),
+        rollups=RedisRollups(space),
         upkeep=RedisUpkeep(space),
     )

@@ -14,6 +14,7 @@ from stem.backends.sqlite.mail import SqliteMail
 from stem.backends.sqlite.pruning import Pruner
 from stem.backends.sqlite.results import SqliteResults
 from stem.backends.sqlite.revokes import SqliteRevokes
+from stem.backends.sqlite.rollups import SqliteRollups
 from stem.backends.sqlite.schema import prepare
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.staging import SqliteStaging
@@ -54,5 +55,6 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         heartbeats=SqliteHeartbeats(space),
         mail=SqliteMail(space),
         staging=SqliteStaging(space),
+        rollups=SqliteRollups(space),
         upkeep=SqliteUpkeep(space, pruner),
     )

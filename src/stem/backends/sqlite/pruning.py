@@ -47,6 +47,7 @@ class Pruner:
                 ("mail_prune", now),
                 ("bucket_prune", now),
                 ("place_prune", now),
+                ("rollup_prune", self._minute_horizon(now)),
             )
             small = (
                 ("lock_prune", now),
@@ -64,6 +65,10 @@ class Pruner:
     def _is_anything_old(self) -> bool:
         space, now = self._space, self._space.now()
         horizon = now - space.retention.results_seconds
+        given = (space.ns, now, horizon, self._minute_horizon(now))
         with space.file.reading() as connection:
-            (is_old,) = connection.execute(SQL["prune_any"], (space.ns, now, horizon)).fetchone()
+            (is_old,) = connection.execute(SQL["prune_any"], given).fetchone()
             return bool(is_old) or bool(log.outlived(connection, space, now, events=1))
+
+    def _minute_horizon(self, now: float) -> int:
+        return int((now - self._space.retention.events_seconds) * 1_000_000)

@@ -1,7 +1,7 @@
 -- needs: call tasks entry log endings space
--- Upkeep.prune, one step: drop outlived records and events. All other keys expire by themselves.
+-- Upkeep.prune, one step: drop outlived records, events and minutes. All other keys expire by themselves.
 -- INPUT {limit, results = ended up to here, events = logged up to here}
--- Reply: how many records, events and workers went.
+-- Reply: how many records, events, minutes and workers went.
 local log = PREFIX .. 'events'
 local floor, offset = last_number('floor'), last_number('offset')
 local before = floor
@@ -44,6 +44,15 @@ if floor > before then
   redis.call('XTRIM', log, 'MINID', string.format('%d-0', floor + 1))
   flush_numbers()
 end
+-- They expire by themselves, unless the retention has been shortened since; their places in the index do not.
+local minutes = redis.call(
+  'ZRANGEBYSCORE', PREFIX .. 'rollups', '-inf', string.format('%d', INPUT.events), 'LIMIT', 0, INPUT.limit
+)
+for _, minute in ipairs(minutes) do
+  redis.call('UNLINK', PREFIX .. 'rollups:' .. minute)
+  redis.call('ZREM', PREFIX .. 'rollups', minute)
+end
 return forget(INPUT.results, INPUT.limit)
   + floor - before
+  + #minutes
   + redis.call('ZREMRANGEBYSCORE', PREFIX .. 'workers', '-inf', NOW)
