@@ -84,7 +84,7 @@ def test_a_hard_limit_ends_the_jvm_with_the_isolate_before_it_says_failed(clerk:
     family = [psutil.Process(pid) for pid in clerk.value(clerk.send("pids"), seconds=START_SECONDS)]
     task = clerk.send("writes", {"hard_limit": 8.0, "max_retries": 0}, file=str(marks.path))
     assert clerk.ended(task, seconds=8.0 + SOON).state == State.FAILED
-    assert marks.of() and are_gone(family) and marks.stay_as_they_are()
+    assert marks.of() and marks.stay_as_they_are() and are_gone(family)
 
 
 @pytest.mark.timeout(240)

@@ -51,6 +51,7 @@ class Held:
         """Its isolate has died. What it left running is ended by another one, before anybody is told."""
         self.fate, self.ran_seconds = fate, ran_seconds
         self.told_at, self.beats, self.is_soft = 0.0, 0, True
+        self.claimed_at = time.monotonic()  # it waits from now on
 
     @property
     def is_inline(self) -> bool:

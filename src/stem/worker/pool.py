@@ -350,8 +350,10 @@ class Pool:
 
     def _unhoard(self) -> None:
         """Everybody here is busy for long; somebody else may not be."""
+        helds = self._backlog.take_isolated()
+        self._backlog.put_back([held for held in helds if held.fate is not None])  # these have run
         self._listener.is_stuck()
-        self._return(self._backlog.take_isolated(), "claimed too early")
+        self._return([held for held in helds if held.fate is None], "claimed too early")
 
     def _interrupt(self, room: Room, slot: int, held: Held, why: int) -> None:
         room.child.cell.interrupt(slot, held.number, why)
@@ -385,6 +387,8 @@ class Pool:
         return told
 
     def _revoke_one(self, held: Held, reason: str, terminate: bool, signal_number: int) -> str:
+        if held.fate is not None:
+            return "running"  # what is left of it, which is being ended anyway
         room = self._room_of(held)
         if room is not None and room.slot_of(held) is None:
             self._backlog.put_back(room.take_back())
@@ -429,7 +433,7 @@ class Pool:
         self._return(self._backlog.take_out(self._is_paused), "the queue is paused")
 
     def _is_paused(self, held: Held) -> bool:
-        return any(is_of(queue, held.delivery.queue) for queue in self._paused)
+        return held.fate is None and any(is_of(queue, held.delivery.queue) for queue in self._paused)
 
     def _recycle(self, pids: set[int] | None, reason: str) -> None:
         for room in self.brood.isolates():
