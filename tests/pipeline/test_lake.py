@@ -3,12 +3,15 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from stem.backends import connect
+from stem.contracts.rollups import merged
 from stem.contracts.store import Store
 from stem.core.config import Settings
 from stem.core.errors import LakeRefused
@@ -20,12 +23,15 @@ from stem.pipeline.flow import Batch, Flow
 from stem.pipeline.holding import Holding
 from stem.pipeline.ingest import Ingest
 from stem.pipeline.lake import Lake
+from stem.pipeline.landing import Landing
+from stem.pipeline.minutes import minutes
 from stem.pipeline.retention import tend
-from stem.pipeline.rollups import gold
+from stem.pipeline.rollups import gold, queues
 from support.past import live
 from support.recount import assert_equals_a_recount
 
 Fill = Callable[..., Lake]
+EVER = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 
 
 @pytest.fixture
@@ -91,6 +97,29 @@ def test_a_crash_between_bronze_and_gold_leaves_the_rest_to_the_next_try_though_
     Ingest(lake, list)(frame(spark, []), 0)
     Ingest(lake, list)(frame(spark, logged), 0)
     assert_equals_a_recount(spark, lake, logged)
+
+
+def test_the_store_has_what_gold_has_also_of_a_batch_whose_driver_was_killed_before_it_landed(
+    spark: SparkSession, past: Store, tmp_path: Path
+) -> None:
+    lake = lakes.prepared(str(tmp_path / "lake"), "a store")
+    landing = Landing(lake, past, keep_seconds=86400.0)
+    logged = past.events.read(None, limit=10_000)
+    first, second, third = (frame(spark, logged[n::3]) for n in range(3))
+
+    def crash(batch: int) -> None:
+        raise RuntimeError(f"killed at {batch}")
+
+    Ingest(lake, list, landing)(first, 0)
+    with pytest.raises(RuntimeError, match="killed at 1"):
+        Ingest(lake, list, crash)(second, 1)
+    assert in_the_store(past) != in_gold(lake)
+    for _ in range(2):
+        Ingest(lake, list, landing)(second, 1)
+        assert in_the_store(past) == in_gold(lake)
+    Ingest(lake, lambda: queues.sample(past.broker.depth(), logged[0].at), landing)(third, 2)
+    assert in_the_store(past) == in_gold(lake)
+    assert sum(row["runs"] for row in in_the_store(past).values() if "runs" in row) > 0
 
 
 def test_compaction_leaves_few_files_and_changes_no_answer(spark: SparkSession, past: Store, fill: Fill) -> None:
@@ -177,6 +206,21 @@ def test_one_writer_a_lake_and_one_that_was_killed_does_not_count(past: Store, f
     host = ours.rsplit(":", 2)[0]
     past.locks.acquire(f"pipeline:{lake.id}", owner=f"{host}:1:12345", ttl_seconds=60)
     fill()
+
+
+def in_gold(lake: Lake) -> dict[tuple[object, ...], dict[str, object]]:
+    """By key, what is not nothing; percentiles too."""
+    return {
+        tuple(row[key] for key in gold.KEYS): {
+            name: pytest.approx(value) for name, value in row.items() if value and name not in gold.KEYS
+        }
+        for row in minutes(lake, *EVER)
+    }
+
+
+def in_the_store(store: Store) -> dict[tuple[object, ...], dict[str, Any]]:
+    found = merged(store.rollups.read(*EVER), gold.KEYS)
+    return {key: {name: value for name, value in told.shown().items() if value} for key, told in found.items()}
 
 
 def answers(spark: SparkSession, lake: Lake) -> tuple[object, ...]:

@@ -13,6 +13,7 @@ _HOMES = {
     "triage": "stem.cli.pipeline_triage",
     "sql": "stem.cli.pipeline_sql",
     "report": "stem.cli.pipeline_report",
+    "minutes": "stem.cli.pipeline_minutes",
 }
 
 

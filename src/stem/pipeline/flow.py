@@ -17,6 +17,7 @@ from stem.pipeline import lake as lakes
 from stem.pipeline.holding import Holding
 from stem.pipeline.ingest import Ingest
 from stem.pipeline.lake import Lake
+from stem.pipeline.landing import Landing
 from stem.pipeline.retention import MANY_FILES, VACUUM_HOURS, tend
 from stem.pipeline.rollups import queues
 
@@ -85,7 +86,9 @@ class Flow:
     def _stream(self, spark: "SparkSession", store: Store, lake: Lake, is_wanted: Callable[[], bool]) -> None:
         """Begun again where it ended if it falls over, a Python that starts too slowly or a store that is away for a moment
         being no reason to give up; but not for ever while nothing gets through."""
-        batches = _Batches(self, lake, Ingest(lake, lambda: _sample(store)))
+        kept = self.settings.retention.events_seconds
+        landing = Landing(lake, store, keep_seconds=kept if self.keep_seconds is None else min(kept, self.keep_seconds))
+        batches = _Batches(self, lake, Ingest(lake, lambda: _sample(store), landing))
         falls = done = 0
         while True:
             query = self._start(spark, lake, batches)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Sample = Callable[[], list[dict[str, Any]]]
+Land = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,15 @@ class Ingest:
 
     lake: Lake
     sample: Sample = list  # partial rows of what no event tells
+    land: Land = lambda _: None  # gold of a batch, where others read it; told again of one that is tried again
 
     def __call__(self, events: "DataFrame", batch: int) -> int:
         """Returns how many events it brought; 0 for a batch that was there."""
+        brought = self._written(events, batch)
+        self.land(batch)
+        return brought
+
+    def _written(self, events: "DataFrame", batch: int) -> int:
         lacking = [table for table in self.lake.tables if self._lacks(table, batch)]
         if not lacking:
             return 0

@@ -1,0 +1,74 @@
+"""`stem pipeline minutes`: what the pipeline has counted lately, out of the store and at once."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stem.cli import show, times
+from stem.cli.session import Session, in_session
+from stem.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from stem.contracts.rollups import Measures
+
+_AHEAD_SECONDS = 86400.0  # a clock that is ahead of the store's hides nothing
+_COUNTS = ("enqueued", "started", "succeeded", "retried", "failed")
+_SECONDS = ("wait_p50", "wait_p95", "run_p50", "run_p95", "run_p99")
+
+
+@click.command()
+@click.option("--since", type=times.DURATION, default=3600.0, show_default="1h", help="How far back: 15m, 1h.")
+@click.option(
+    "--by",
+    metavar="KEYS",
+    default="minute",
+    show_default=True,
+    help="A row for each of minute,name,queue,worker,tenant.",
+)
+@in_session
+def minutes(session: Session, since: float, by: str) -> None:
+    """Show throughput and latency of the last minutes, as `stem pipeline run` has counted them.
+
+    Needs no Spark and no lake. Seconds are percentiles; --json has every measure.
+
+    \b
+    Example: stem pipeline minutes --since 15m --by name,queue
+    """
+    from stem.contracts.rollups import merged
+
+    keys = _keys(by)
+    with session.store() as store:
+        now = store.upkeep.now()
+        start = datetime.fromtimestamp((now - since) // 60 * 60, UTC)
+        rows = merged(store.rollups.read(start, datetime.fromtimestamp(now + _AHEAD_SECONDS, UTC)), keys)
+    ordered = sorted(rows.items(), key=lambda item: tuple(str(part or "") for part in item[0]))
+    if session.as_json:
+        show.json({"rows": [{**dict(zip(keys, key, strict=True)), **told.shown()} for key, told in ordered]})
+        return
+    show.table(
+        (*keys, *_COUNTS, *_SECONDS),
+        [_line(keys, key, told) for key, told in ordered],
+        empty="Nothing was counted in that time; run 'stem pipeline run --follow', or look further back with --since.",
+    )
+
+
+def _keys(by: str) -> list[str]:
+    from stem.contracts.rollups import KEYS
+
+    keys = [key.strip() for key in by.split(",")]
+    for key in keys:
+        if key not in KEYS:
+            raise UsageError(f"--by {key!r} is nothing that is counted by; choose from {', '.join(KEYS)}.")
+    return keys
+
+
+def _line(keys: list[str], key: tuple[Any, ...], told: "Measures") -> list[object]:
+    named = [times.written(part) if name == "minute" else part for name, part in zip(keys, key, strict=True)]
+    shown = told.shown()
+    seconds = (shown.get(name) for name in _SECONDS)
+    return [
+        *named,
+        *(shown.get(name, 0) for name in _COUNTS),
+        *(None if value is None else f"{value:.3g}" for value in seconds),
+    ]
