@@ -32,6 +32,7 @@ def spark_worker(
 ) -> Iterator[WorkerProcess]:
     """With a Spark of its own, or on the Connect server at that address."""
     with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TMPDIR", str(directory))  # a test kills also those who would sweep up
         if remote is None:
             environment.setenv("STEM_SPARK_MASTER", os.environ.get("STEM_SPARK_MASTER", "local[2]"))
         else:
