@@ -118,6 +118,6 @@ def _keys(rows: "pa.Table") -> list[tuple[Any, ...]]:
 def _told(rows: "pa.Table", *kinds: Kind) -> Iterator[dict[str, Any]]:
     """By row, the measures of these kinds that say something: a sum of nothing says nothing, a most of 0 does."""
     names = [measure.name for measure in gold.MEASURES if measure.kind in kinds]
-    nothing = (None,) if kinds == ("most",) else (None, 0, [])
+    nothing: tuple[object, ...] = (None,) if kinds == ("most",) else (None, 0, [])
     for values in zip(*(rows[name].to_pylist() for name in names), strict=True):
         yield {name: value for name, value in zip(names, values, strict=True) if value not in nothing}
