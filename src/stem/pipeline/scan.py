@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stem.pipeline.delta import File, Table, arrow_schema, file_system
+from stem.pipeline.fallen import in_a_sentence
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,9 @@ def scanned(
     rows = spark.range(0, len(work), 1, min(len(work), _slots(spark))).mapInArrow(
         partial(_do, list(work), job), "piece int, answer binary"
     )
-    return [(work[row.piece], pa.ipc.open_stream(bytes(row.answer)).read_all()) for row in rows.collect()]
+    with in_a_sentence():
+        answers = rows.collect()
+    return [(work[row.piece], pa.ipc.open_stream(bytes(row.answer)).read_all()) for row in answers]
 
 
 def _slots(spark: "SparkSession") -> int:
