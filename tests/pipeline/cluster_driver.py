@@ -18,17 +18,17 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from stem.core.config import Settings
+from stem.pipeline import java
 from stem.pipeline.flow import Flow
 from stem.pipeline.session import session
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
-PARTS, DYING, SLOW = 6, 2, 4
+PARTS, DYING, SLOW = 4, 2, 3
 PATIENCE_SECONDS = 120.0
 CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.memory": "1g",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they live for seconds
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",  # so that half a partition is staged when its executor dies
     "spark.speculation": "true",
@@ -38,7 +38,9 @@ CONF = {
 
 
 def main(master: str, url: str, folder: str, rows: str) -> None:
-    spark = session("cluster", master=master, conf=CONF)
+    # Executors live for seconds here, and most of that is their start.
+    swift = " ".join(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *java.find().start_options()])
+    spark = session("cluster", master=master, conf=CONF | {"spark.executor.extraJavaOptions": swift})
     marks = Path(folder)
     has_hosts = master.startswith("spark:")  # Spark makes no second copy of a task on the host that runs the first
     frame = spark.range(0, int(rows), 1, PARTS).selectExpr("id AS number")
