@@ -38,7 +38,9 @@ def _reading(error: Exception) -> tuple[str, str, int]:
         case _:
             import traceback
 
-            brief = traceback.format_exception_only(error)[-1].strip()
+            brief = (
+                traceback.format_exception_only(error)[-1].strip().partition("\n")[0][:300]
+            )  # Java tells its whole stack
             remedy = "run it again with --traceback, and report what it shows"
             return type(error).__name__, f"Stem met something it did not expect ({brief}); {remedy}.", FAILURE
 
