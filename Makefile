@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-worker bench-pipeline clean
+.PHONY: help demo test test-slow check bench bench-worker bench-pipeline clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -13,8 +13,11 @@ help: ## show this help
 demo: $(VENV)/base ## run the showcase on the embedded SQLite store
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/dev ## run every test, on real servers (ARGS="-k name" to choose)
-	$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
+test: $(VENV)/dev ## run the tests, on real servers (ARGS="-k name" to choose)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/dev ## run those that start Spark workers, servers and clusters of their own
+	$(BIN)/python -m pytest -m slow $(ARGS)
 
 check: $(VENV)/dev ## format, lint, types, import rule
 	$(BIN)/ruff format --check .

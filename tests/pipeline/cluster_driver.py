@@ -86,7 +86,7 @@ def lake(spark: SparkSession, url: str, root: str) -> int:
     hunter = threading.Thread(target=lambda: lost.append(hunt(spark, Path(root), ended)))
     hunter.start()
     try:
-        Flow(Settings(broker_url=url), root, events_a_batch=11_000).run(lambda: spark)
+        Flow(Settings(broker_url=url), root, events_a_batch=1_500).run(lambda: spark)
     finally:
         ended.set()
         hunter.join()

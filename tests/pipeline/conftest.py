@@ -13,12 +13,28 @@ os.environ["STEM_CACHE_DIR"] = str(Path(sys.prefix) / "stem-cache")
 os.environ["STEM_SPARK_ARCHIVE"] = "off"
 
 
+# Those that start workers, servers or clusters with JVMs of their own: `make test-slow`.
+SLOW = {
+    "test_bulk_task",
+    "test_cluster",
+    "test_example",
+    "test_jobs",
+    "test_jobs_cluster",
+    "test_jobs_connect",
+    "test_jobs_killed",
+    "test_lake_kills",
+    "test_lake_stores",
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A session costs seconds and half a gigabyte, so nobody starts a second one."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("spark"))
+            if item.path.stem in SLOW:
+                item.add_marker("slow")
             item.add_marker(pytest.mark.timeout(300))  # the first of them waits for a JVM
 
 

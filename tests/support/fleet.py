@@ -41,7 +41,8 @@ class Ledger:
         self.path.touch()
 
     def entries(self, what: str | None = None) -> list[Entry]:
-        lines = [line.split() for line in self.path.read_text().splitlines()]
+        whole, _, _ = self.path.read_text().rpartition("\n")  # of the last line a part may not be there yet
+        lines = [line.split() for line in whole.splitlines()]
         found = [Entry(kind, mark, float(at), int(pid), int(server)) for kind, mark, at, pid, server in lines]
         return [entry for entry in found if what in (None, entry.what)]
 
