@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check bench bench-worker bench-pipeline clean
+.PHONY: help demo test test-spark check bench bench-worker bench-pipeline clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,10 +14,10 @@ demo: $(VENV)/base ## run the showcase on the embedded SQLite store
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/dev ## run the tests, on real servers (ARGS="-k name" to choose)
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not spark" $(ARGS)
 
-test-slow: $(VENV)/dev ## run those that start Spark workers, servers and clusters of their own
-	$(BIN)/python -m pytest -m slow $(ARGS)
+test-spark: $(VENV)/dev ## run those on Spark (ARGS='-m "not slow"' without clusters and servers)
+	$(BIN)/python -m pytest tests/pipeline $(ARGS)
 
 check: $(VENV)/dev ## format, lint, types, import rule
 	$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""One warm Spark session for all tests of the pipeline, in one process of the test run."""
+"""One warm Spark session for all tests of the pipeline."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ os.environ["STEM_CACHE_DIR"] = str(Path(sys.prefix) / "stem-cache")
 os.environ["STEM_SPARK_ARCHIVE"] = "off"
 
 
-# Those that start workers, servers or clusters with JVMs of their own: `make test-slow`.
+# Those that start workers, servers or clusters with JVMs of their own.
 SLOW = {
     "test_bulk_task",
     "test_cluster",
@@ -28,11 +28,11 @@ SLOW = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A session costs seconds and half a gigabyte, so nobody starts a second one."""
+    """`make test` runs what needs no Spark, `make test-spark` what does; one process, for a session costs half a gigabyte."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker("spark")
             if item.path.stem in SLOW:
                 item.add_marker("slow")
             item.add_marker(pytest.mark.timeout(300))  # the first of them waits for a JVM
