@@ -86,7 +86,7 @@ def lake(spark: SparkSession, url: str, root: str) -> int:
     hunter = threading.Thread(target=lambda: lost.append(hunt(spark, Path(root), ended)))
     hunter.start()
     try:
-        Flow(Settings(broker_url=url), root, events_a_batch=1_500).run(lambda: spark)
+        Flow(Settings(broker_url=url), root, events_a_batch=2_500).run(lambda: spark)
     finally:
         ended.set()
         hunter.join()
@@ -103,7 +103,7 @@ def hunt(spark: SparkSession, root: Path, ended: threading.Event) -> int:
         if lost:
             return lost
         for stage, info in stages.items():
-            if stage not in struck and info.numActiveTasks == 2 and any(root.glob("bronze/events/date=*/*.parquet")):
+            if stage not in struck and info.numActiveTasks and any(root.glob("bronze/events/date=*/*.parquet")):
                 struck.add(stage)
                 os.kill(next(executors()), signal.SIGKILL)
     return sum(info.numFailedTasks for stage in struck if (info := tracker.getStageInfo(stage)))
