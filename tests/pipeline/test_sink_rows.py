@@ -136,7 +136,7 @@ def test_results_that_live_elsewhere_are_refused(monkeypatch: pytest.MonkeyPatch
 
 def test_a_store_that_is_not_on_this_machine_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(StemError, match="Spark runs on several machines"):
-        mapped({"task": "t", "url": f"sqlite:///{tmp_path}/x.db"}, ["to"]).open_store()
+        mapped({"task": "t", "url": f"sqlite:///{tmp_path}/x.db"}, ["to"]).open()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -126,3 +126,33 @@ def cuts(after: int, upto: int, count: int) -> list[tuple[int, int]]:
     count = max(1, min(count, size))
     marks = [after + size * i // count for i in range(count + 1)]
     return list(pairwise(marks)) if size > 0 else []
+
+
+class NumberedHistory(History):
+    """Of a store whose log and records are numbered one by one, so that slices are ranges of numbers."""
+
+    def advance(self, after: str | None, *, limit: int) -> str | None:
+        newest, dropped = self._ends("events")
+        begin = max(int(after or 0), dropped)
+        return str(min(begin + limit, newest)) if newest > begin else after
+
+    def slices(
+        self,
+        relation: Relation,
+        where: HistoryFilter = ANY,
+        *,
+        count: int,
+        after: str | None = None,
+        upto: str | None = None,
+    ) -> list[Slice]:
+        last, dropped = self._ends(relation)
+        begin = max(int(after or 0), dropped)
+        end = last if upto is None else min(int(upto), last)
+        return [
+            Slice(relation=relation, after=str(low), upto=str(high), where=where)
+            for low, high in cuts(begin, end, count)
+        ]
+
+    @abstractmethod
+    def _ends(self, relation: Relation) -> tuple[int, int]:
+        """The newest number given, and the newest one that retention has dropped."""

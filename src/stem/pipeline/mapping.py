@@ -49,7 +49,7 @@ class Mapped(msgspec.Struct, frozen=True, kw_only=True):
         """With the tasks that are known here; with none where the write names no app. Raises ConfigError."""
         return Stem(settings=self.settings) if self.app is None else load(self.app)
 
-    def open_store(self) -> Store:
+    def open(self) -> Store:
         """Raises StoreUnavailable, StoreRefused, UsageError."""
         url = self.settings.broker_url
         if check_url(url) == "sqlite":

@@ -4,12 +4,10 @@ Each try at a partition stages its rows under a name of its own; the driver prom
 ones that count. So nothing is seen of a write that fails, and a row that Spark tried twice is one task.
 """
 
-import gc
 import secrets
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,12 +16,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from stem.contracts.staging import Part
-from stem.contracts.store import Store
 from stem.core.errors import InvalidArguments, UsageError
 from stem.pipeline import rejects
 from stem.pipeline.composing import Composer
 from stem.pipeline.delta import File
 from stem.pipeline.mapping import Mapped, check_against_app, mapped
+from stem.pipeline.reach import opened, uncollected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,7 +108,7 @@ def stage(write: Mapped, job: str, partition: int, batches: "Iterator[pa.RecordB
     rows = staged = bad = 0
     first_bad = ""
     aside = None if write.rejects is None else rejects.Rejects(write.rejects, job, partition)
-    with _opened(write) as store, _uncollected():
+    with opened(write) as store, uncollected():
         if store.staging.promoted(job) is not None:
             deque(batches, maxlen=0)  # Spark waits until they are taken
             return Written(job, Part(name, 0), 0)
@@ -139,39 +137,18 @@ def promote(write: Mapped, job: str, written: Sequence[Written]) -> None:
             f"{bad:,} of {rows:,} rows cannot become tasks, and none did; the first is {first} "
             "Correct them, or set them aside with onBadRow=reject."
         )
-    with _opened(write) as store:
+    with opened(write) as store:
         store.staging.promote(job, [each.part for each in written])
     if write.rejects is not None:
         rejects.commit(write.rejects, job, [file for each in written for file in each.rejects])
 
 
 def discard(write: Mapped, job: str, written: Sequence[Written]) -> None:
-    with _opened(write) as store:
+    with opened(write) as store:
         is_promoted = store.staging.promoted(job) is not None
         store.staging.discard(job)
     if write.rejects is not None and not is_promoted:
         rejects.drop(write.rejects, [file for each in written for file in each.rejects])
-
-
-@contextmanager
-def _opened(write: Mapped) -> Iterator[Store]:
-    store = write.open_store()
-    try:
-        yield store
-    finally:
-        store.upkeep.close()
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Millions of short-lived values and no cycles among them: looking for some would take a tenth of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _written(messages: "Sequence[WriterCommitMessage | None]") -> list[Written]:

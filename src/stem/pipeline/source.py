@@ -1,21 +1,19 @@
 """`spark.read.format("stem")`: a store's tables, each partition a slice that is read wherever Spark likes."""
 
-import gc
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from stem.contracts.history import HistoryFilter, Slice
-from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter
 from stem.core.errors import UsageError
 from stem.core.option import near
 from stem.pipeline import batches, shapes
 from stem.pipeline.asked import Asked, asked
 from stem.pipeline.attempts import ENDINGS
+from stem.pipeline.reach import opened, uncollected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,25 +84,3 @@ def checked(schema: "StructType", table: str) -> "StructType":
                 "read it as it is, and cast it afterwards."
             )
     return schema
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Rows by the hundred thousand and no cycle among them: the collector would go through all of them again and again,
-    for a fifth of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@contextmanager
-def opened(asked: Asked) -> Iterator[Store]:
-    store = asked.open()
-    try:
-        yield store
-    finally:
-        store.upkeep.close()

@@ -9,15 +9,12 @@ import msgspec
 
 from stem.backends.memory.space import Space
 from stem.contracts.history import (
-    ANY,
     COLUMNS,
     Column,
-    History,
-    HistoryFilter,
+    NumberedHistory,
     Relation,
     Slice,
     check_columns,
-    cuts,
     matches,
     microseconds,
 )
@@ -27,31 +24,9 @@ from stem.core.record import TaskRecord
 _ROWS = 1000  # in a chunk
 
 
-class MemoryHistory(History):
+class MemoryHistory(NumberedHistory):
     def __init__(self, space: Space) -> None:
         self._space = space
-
-    def advance(self, after: str | None, *, limit: int) -> str | None:
-        newest, dropped = self._ends("events")
-        begin = max(int(after or 0), dropped)
-        return str(min(begin + limit, newest)) if newest > begin else after
-
-    def slices(
-        self,
-        relation: Relation,
-        where: HistoryFilter = ANY,
-        *,
-        count: int,
-        after: str | None = None,
-        upto: str | None = None,
-    ) -> list[Slice]:
-        last, dropped = self._ends(relation)
-        begin = max(int(after or 0), dropped)
-        end = last if upto is None else min(int(upto), last)
-        return [
-            Slice(relation=relation, after=str(low), upto=str(high), where=where)
-            for low, high in cuts(begin, end, count)
-        ]
 
     def chunks(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
         check_columns(piece.relation, columns)

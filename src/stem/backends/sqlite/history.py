@@ -11,15 +11,13 @@ from stem.backends.sqlite import log
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 from stem.contracts.history import (
-    ANY,
     COLUMNS,
     Column,
-    History,
     HistoryFilter,
+    NumberedHistory,
     Relation,
     Slice,
     check_columns,
-    cuts,
     matches,
 )
 
@@ -30,35 +28,16 @@ _Line = tuple[str, float, str, str, str, int, str | None, float, float | None, m
 _decode = msgspec.json.Decoder(list[_Line]).decode
 
 
-class SqliteHistory(History):
+class SqliteHistory(NumberedHistory):
     def __init__(self, space: Space) -> None:
         self._space = space
-
-    def advance(self, after: str | None, *, limit: int) -> str | None:
-        newest, dropped = self._log_ends()
-        begin = max(int(after or 0), dropped)
-        return str(min(begin + limit, newest)) if newest > begin else after
-
-    def slices(
-        self,
-        relation: Relation,
-        where: HistoryFilter = ANY,
-        *,
-        count: int,
-        after: str | None = None,
-        upto: str | None = None,
-    ) -> list[Slice]:
-        last, dropped = self._log_ends() if relation == "events" else self._record_ends()
-        begin = max(int(after or 0), dropped)
-        end = last if upto is None else min(int(upto), last)
-        return [
-            Slice(relation=relation, after=str(low), upto=str(high), where=where)
-            for low, high in cuts(begin, end, count)
-        ]
 
     def chunks(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
         check_columns(piece.relation, columns)
         return self._events(piece, columns) if piece.relation == "events" else self._tasks(piece, columns)
+
+    def _ends(self, relation: Relation) -> tuple[int, int]:
+        return self._log_ends() if relation == "events" else self._record_ends()
 
     def _log_ends(self) -> tuple[int, int]:
         """The newest offset there is, and the newest one that retention has dropped."""
