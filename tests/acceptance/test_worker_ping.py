@@ -12,8 +12,7 @@ CPU_SECONDS = 0.25
 TRIES = 10  # on a machine that does other things, too, the least is what it costs
 
 
-# Not Postgres: it takes about as much on an idle machine, of which its driver alone is a third, and more on a busy one.
-@pytest.mark.parametrize("durable_url", ["sqlite", "redis"], indirect=True)
+@pytest.mark.parametrize("durable_url", ["sqlite", "redis", "postgres"], indirect=True)
 def test_a_ping_takes_less_than_a_quarter_of_a_second_of_cpu(any_lab: Lab) -> None:
     any_lab.start("w1")
     spent: list[float] = []

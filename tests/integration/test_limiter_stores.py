@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 
 from stem.backends import connect
-from stem.backends.postgres.schema import VERSION
+from stem.backends.postgres.statements import VERSION
 from stem.backends.sqlite.statements import SQL, migrations
 from stem.contracts.limiter import Bucket, Place
 from stem.core.config import Settings

@@ -12,7 +12,8 @@ from psycopg import sql
 from stem.backends.postgres import bell
 from stem.backends.postgres.address import address
 from stem.backends.postgres.bell import Bell, News, channel_of, news, payloads
-from stem.backends.postgres.link import Link, Row
+from stem.backends.postgres.link import Link
+from stem.backends.postgres.speaking import Row
 from stem.core.config import Settings
 from support.servers import PostgresServer
 

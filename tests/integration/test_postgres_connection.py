@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from stem.backends import connect
 from stem.backends.postgres.address import address
-from stem.backends.postgres.schema import VERSION
+from stem.backends.postgres.statements import VERSION
 from stem.core.config import Settings, Tls
 from stem.core.delivery import Lease
 from stem.core.errors import ConfigError, StoreRefused, StoreUnavailable, UsageError

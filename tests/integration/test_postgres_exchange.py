@@ -20,7 +20,7 @@ def link(
     request: pytest.FixtureRequest, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Link]:
     if request.param == "by an old libpq":
-        monkeypatch.setattr("stem.backends.postgres.exchange.capabilities.has_pipeline", lambda: False)
+        monkeypatch.setattr("psycopg.capabilities.has_pipeline", lambda: False)
     opened = Link(address(postgres_server.url, Settings()), 5.0, pool_size=1)
     opened.rows("CREATE TABLE IF NOT EXISTS said (word text)")
     opened.rows("TRUNCATE said")

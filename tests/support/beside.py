@@ -15,7 +15,7 @@ from stem.core.config import Settings
 
 T = TypeVar("T")
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["stem.backends.sqlite", "stem.backends.redis", "stem.backends.postgres"])
+_processes.set_forkserver_preload(["stem.backends.sqlite", "stem.backends.redis", "stem.backends.postgres.store"])
 
 
 def in_thread(work: Callable[[], T]) -> "Future[T]":

@@ -18,9 +18,10 @@ _MODULES = {
     "sqlite": ("stem.backends.sqlite", ""),
     "redis": ("stem.backends.redis", "redis"),
     "rediss": ("stem.backends.redis", "redis"),
-    "postgresql": ("stem.backends.postgres", "postgres"),
-    "postgres": ("stem.backends.postgres", "postgres"),
+    "postgresql": ("stem.backends.postgres.store", "postgres"),
+    "postgres": ("stem.backends.postgres.store", "postgres"),
 }
+_BRIEF = {"postgresql": "stem.backends.postgres.brief", "postgres": "stem.backends.postgres.brief"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,21 @@ class RevokeStore:
 
 def connect(url: str, settings: Settings) -> Store:
     """Open the store that the URL names, its schema made or migrated. Raises ConfigError, StoreUnavailable, StoreRefused."""
+    return _connect(_MODULES[check_url(url)][0], url, settings)
+
+
+def connect_briefly(url: str, settings: Settings) -> Store:
+    """The same for a process that asks a few things, ends soon, and runs no code but ours: of the backend's driver no more is
+    imported than it needs, for nobody misses what is not there (most of redis and psycopg; TLS for asyncio: libpq has its
+    own)."""
     scheme = check_url(url)
-    module, extra = _MODULES[scheme]
+    _preload_briefly(scheme)
+    return _connect(_BRIEF.get(scheme, _MODULES[scheme][0]), url, settings)
+
+
+def _connect(module: str, url: str, settings: Settings) -> Store:
+    scheme = urlsplit(url).scheme
+    _, extra = _MODULES[scheme]
     try:
         backend = import_module(module)
     except ModuleNotFoundError as error:
@@ -57,17 +71,16 @@ def preload(url: str) -> None:
             import_module(module)
 
 
-def preload_briefly(url: str) -> None:
-    """Import as little of the backend's driver as it needs. For processes that end soon, and run no code but ours, so that
-    nobody misses what is not there: most of redis, its telemetry, TLS for asyncio (libpq has its own)."""
+def _preload_briefly(scheme: str) -> None:
     from stem.runtime.importing import import_part
 
     with suppress(ImportError):
-        match url.partition(":")[0]:
+        match scheme:
             case "redis" | "rediss":
                 import_part("redis.connection", later=("importlib.metadata",), without=("opentelemetry",))
             case "postgresql" | "postgres":
-                import_part("psycopg", later=("calendar", "csv", "ctypes", "shutil", "tempfile"), without=("ssl",))
+                later = ("calendar", "csv", "ctypes", "shutil", "tempfile", "zipfile")
+                import_part("psycopg.pq", "psycopg.conninfo", later=later, without=("ssl",))
             case _:
                 pass
 

@@ -86,7 +86,7 @@ class Asking(msgspec.Struct, frozen=True):
 def _opened(settings: "Settings") -> "tuple[Settings, Store, Caller]":
     gc.disable()  # there is no garbage in what is imported, only much to look through
     try:
-        from stem.backends import connect, placed, preload_briefly
+        from stem.backends import connect_briefly, placed
         from stem.control.caller import Caller
         from stem.control.ways import way
         from stem.core.config import check_settings
@@ -94,8 +94,7 @@ def _opened(settings: "Settings") -> "tuple[Settings, Store, Caller]":
 
         settings = placed(check_settings(check_shared(settings)))
         keyring = Keyring.parse(settings.signing_keys)
-        preload_briefly(settings.broker_url)
-        store = connect(settings.broker_url, settings)  # results are no business of these commands
+        store = connect_briefly(settings.broker_url, settings)  # results are no business of these commands
         return settings, store, Caller(store, keyring, settings.control_namespace, way(settings, store))
     finally:
         gc.enable()

@@ -10,17 +10,19 @@ from types import ModuleType
 from typing import Any
 
 
-def import_part(name: str, *, later: Sequence[str] = (), without: Sequence[str] = ()) -> None:
-    """Import `package.module`, or a package. Of `package.module` the package's own code, and that of modules named
-    `later`, runs when something of them is asked for, and not before; modules that it is to do `without` are not there
-    while it is imported. Where a version of the package will not have that, it is imported as ever. Raises ImportError."""
+def import_part(name: str, *also: str, later: Sequence[str] = (), without: Sequence[str] = ()) -> None:
+    """Import `package.module`, then others of that package; or a package. Of `package.module` the package's own code, and
+    that of modules named `later`, runs when something of them is asked for, and not before; modules that it is to do
+    `without` are not there while it is imported. Where a version of the package will not have that, it is imported as ever.
+    Raises ImportError."""
     package, _, part = name.partition(".")
     if package not in sys.modules:
         for other in (*([package] if part else []), *later):
             _stand_in(other)
         try:
-            with _hidden(without):
-                import_module(name)
+            with _held(package), _hidden(without):
+                for each in (name, *also):
+                    import_module(each)
         except (ImportError, AttributeError):
             for each in [each for each in sys.modules if each == package or each.startswith(f"{package}.")]:
                 del sys.modules[each]
@@ -28,18 +30,22 @@ def import_part(name: str, *, later: Sequence[str] = (), without: Sequence[str] 
 
 
 class _Deferred(ModuleType):
-    """A module that is found, and has not run."""
+    """A module that is found, and has not run. It does not run while it is held."""
 
     def __getattr__(self, name: str) -> Any:
         with _running:
-            loader = self.__dict__.pop("_loader", None)
-            if loader is not None:
-                loader.exec_module(self)
-                self.__class__ = ModuleType  # type: ignore[assignment]
+            if "_is_held" not in self.__dict__:
+                self._run()
         try:
             return self.__dict__[name]
         except KeyError:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+
+    def _run(self) -> None:
+        loader = self.__dict__.pop("_loader", None)
+        if loader is not None:
+            loader.exec_module(self)
+            self.__class__ = ModuleType  # type: ignore[assignment]
 
 
 _running = RLock()  # whoever asks meanwhile waits until the module has run
@@ -52,6 +58,21 @@ def _stand_in(name: str) -> None:
     module.__dict__["_loader"] = spec.loader
     module.__class__ = _Deferred
     sys.modules[name] = module
+
+
+@contextmanager
+def _held(package: str) -> Iterator[None]:
+    """A package that ran in the midst of its part would find that part half done. A submodule that is asked of it is
+    imported, as of a package that has run; more than that is an ImportError."""
+    module = sys.modules.get(package)
+    if not isinstance(module, _Deferred):
+        yield
+        return
+    module.__dict__["_is_held"] = True
+    try:
+        yield
+    finally:
+        del module.__dict__["_is_held"]
 
 
 @contextmanager

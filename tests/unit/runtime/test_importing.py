@@ -22,6 +22,16 @@ def test_of_redis_only_the_connection_is_there_until_more_is_asked_for() -> None
     ]
 
 
+def test_of_psycopg_only_what_speaks_to_libpq_is_there_until_more_is_asked_for() -> None:
+    how = "from stem.runtime.importing import import_part; import_part('psycopg.pq', 'psycopg.conninfo'); "
+    asked = (
+        "from psycopg.pq import PGconn; from psycopg.errors import Error; "
+        "print('psycopg.connection' in sys.modules, 'psycopg.types' in sys.modules); "
+        "import psycopg; print(psycopg.Connection.__module__, psycopg.Error is Error, psycopg.pq.PGconn is PGconn)"
+    )
+    assert _said(how + asked) == ["False False", "psycopg True True"]
+
+
 def test_what_it_is_to_do_without_is_hidden_only_while_it_is_imported(tmp_path: Path) -> None:
     _package(tmp_path, part="try:\n    import colorsys\nexcept ImportError:\n    colorsys = None\n")
     asked = "import whole.part, colorsys; print(whole.part.colorsys, colorsys.__name__, whole.is_run)"

@@ -12,10 +12,10 @@ from time import monotonic
 from zlib import crc32
 
 import msgspec
-from psycopg import Error
+from psycopg.errors import Error
 
 from stem.backends.postgres.exchange import Statement
-from stem.backends.postgres.link import Link
+from stem.backends.postgres.speaking import Speaking
 from stem.core.errors import StemError
 
 NOTIFY = "SELECT pg_notify(%s, told) FROM unnest(%s::text[]) AS told"
@@ -81,7 +81,7 @@ def payloads(told: News) -> list[str]:
 
 
 class Bell:
-    def __init__(self, link: Link, channel: str) -> None:
+    def __init__(self, link: Speaking, channel: str) -> None:
         self._link = link
         self.channel = channel
         self._lock = threading.Lock()

@@ -1,19 +1,18 @@
 """Statements and answers as plain text, straight through libpq: a third of what a cursor costs, and several in one go."""
 
 import select
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from psycopg import DataError, OperationalError, capabilities
-from psycopg.errors import error_from_result
+from psycopg.errors import DataError, OperationalError, error_from_result
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from stem.backends.postgres.refusals import DeadlinePassed
 
-Cells = list[tuple[Any, ...]]  # each a text, or None
+Cells = list[tuple[Any, ...]]  # each a text, or None, unless it is read otherwise
 
 _READ, _WRITE = select.POLLIN, select.POLLOUT
 
@@ -24,8 +23,22 @@ class Statement:
     values: tuple[str | None, ...]
 
 
+def texts(result: PGresult, encoding: str) -> Cells:
+    columns = range(result.nfields)
+    value = result.get_value
+    return [
+        tuple([None if (raw := value(row, column)) is None else raw.decode(encoding) for column in columns])
+        for row in range(result.ntuples)
+    ]
+
+
 def exchange(
-    pgconn: PGconn, encoding: str, deadline: float | None, asked: Statement, also: Sequence[Statement] = ()
+    pgconn: PGconn,
+    encoding: str,
+    deadline: float | None,
+    asked: Statement,
+    also: Sequence[Statement] = (),
+    read: Callable[[PGresult, str], Cells] = texts,
 ) -> Cells:
     """What the first one returns. Each is a transaction of its own; those that come along wait for no answer to the one
     before, and nobody is told if they fail. The connection is closed where it could have lost step."""
@@ -33,7 +46,7 @@ def exchange(
     sent = [_encoded(each.values, encoding) for each in statements]
     conversation = _Conversation(pgconn, deadline)
     try:
-        if also and capabilities.has_pipeline():
+        if also and _can_pipeline():
             first = conversation.all_at_once(statements, sent)
         else:
             first, *_ = [conversation.one(each.query, values) for each, values in zip(statements, sent, strict=True)]
@@ -44,7 +57,7 @@ def exchange(
         raise
     if first.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
         raise error_from_result(first, encoding)
-    return _cells(first, encoding)
+    return read(first, encoding)
 
 
 class _Conversation:
@@ -111,17 +124,14 @@ class _Conversation:
         return ready[0][1]
 
 
+def _can_pipeline() -> bool:
+    from psycopg import capabilities  # here, for it needs the whole driver
+
+    return capabilities.has_pipeline()
+
+
 def _encoded(values: Sequence[str | None], encoding: str) -> list[bytes | None]:
     encoded = [None if value is None else value.encode(encoding) for value in values]
     if any(value is not None and b"\x00" in value for value in encoded):  # libpq would take it for the end
         raise DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     return encoded
-
-
-def _cells(result: PGresult, encoding: str) -> Cells:
-    columns = range(result.nfields)
-    value = result.get_value
-    return [
-        tuple([None if (raw := value(row, column)) is None else raw.decode(encoding) for column in columns])
-        for row in range(result.ntuples)
-    ]

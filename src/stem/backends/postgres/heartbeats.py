@@ -3,7 +3,7 @@
 import msgspec
 
 from stem.backends.postgres.columns import json_text
-from stem.backends.postgres.space import Space
+from stem.backends.postgres.space import Corner
 from stem.contracts.heartbeats import Heartbeats
 from stem.core.heartbeat import Heartbeat, Pulse
 
@@ -11,7 +11,7 @@ _heartbeat = msgspec.json.Decoder(Heartbeat)
 
 
 class PostgresHeartbeats(Heartbeats):
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Corner) -> None:
         self._space = space
 
     def beat(self, heartbeat: Heartbeat, *, ttl_seconds: float) -> None:

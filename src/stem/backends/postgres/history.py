@@ -10,9 +10,10 @@ from psycopg import sql
 
 from stem.backends.postgres.columns import seconds
 from stem.backends.postgres.events import PostgresEvents, position
-from stem.backends.postgres.link import Row, Timed
+from stem.backends.postgres.link import Timed
 from stem.backends.postgres.records import merged_meta
 from stem.backends.postgres.space import Space
+from stem.backends.postgres.speaking import Row
 from stem.backends.postgres.statements import ask, text
 from stem.contracts.history import ANY, Column, History, HistoryFilter, Relation, Slice, check_columns, cuts
 

@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from stem.backends.postgres.link import Link, Row, Timed
+from stem.backends.postgres.link import Link, Timed
+from stem.backends.postgres.speaking import Row
 from stem.backends.postgres.statements import call
 from stem.contracts.staging import LEFTOVER_SECONDS
 from stem.core.config import Retention

@@ -12,15 +12,17 @@ from time import monotonic
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg_pool import ConnectionPool
+from psycopg.pq.abc import PGconn
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from stem.backends.postgres.address import Address
 from stem.backends.postgres.exchange import Cells, Statement, exchange
 from stem.backends.postgres.refusals import DeadlinePassed, translated, unstorable
+from stem.backends.postgres.speaking import Row, Speaking
+from stem.backends.postgres.statements import identifier
 from stem.core.errors import StemError, StoreUnavailable
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
 
 _TRIES = 5  # of a statement that lost a deadlock or a serialization conflict
 _APART_SECONDS = 0.05  # so that two that got in each other's way do not meet again
@@ -31,7 +33,7 @@ _inherited: list[ConnectionPool[Any]] = []  # a parent's pools: to close them he
 logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
 
 
-class Link:
+class Link(Speaking):
     """What all seams of a store speak through. Each statement is a transaction of its own unless `transaction` is used;
     nothing is expected to survive on a connection, so a transaction-mode pooler may stand in between."""
 
@@ -71,7 +73,18 @@ class Link:
         except psycopg.Error as error:
             raise self.translated(error) from error
 
+    @contextmanager
+    def listening(self, channel: str) -> Iterator[PGconn]:
+        conn = self.dedicated()
+        try:
+            conn.execute(f"LISTEN {identifier(channel)}".encode())
+            yield conn.pgconn
+        finally:
+            conn.close()
+
     def translated(self, error: psycopg.Error) -> StemError:
+        if isinstance(error, PoolTimeout):
+            error = DeadlinePassed("no connection by the deadline")
         return translated(error, self.address.name, self.timeout_seconds)
 
     def close(self) -> None:

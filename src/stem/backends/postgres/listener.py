@@ -8,11 +8,11 @@ from time import monotonic
 from typing import TypeVar
 
 import msgspec
-import psycopg
-from psycopg import sql
+from psycopg.errors import Error
+from psycopg.pq.abc import PGconn
 
 from stem.backends.postgres.bell import News
-from stem.backends.postgres.link import Link, Timed
+from stem.backends.postgres.speaking import Speaking
 from stem.core.errors import StemError
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Waiter:
 
 
 class Listener:
-    def __init__(self, link: Link, channel: str) -> None:
+    def __init__(self, link: Speaking, channel: str) -> None:
         self._link = link
         self._channel = channel
         self._lock = threading.Lock()
@@ -100,21 +100,16 @@ class Listener:
         pause = threading.Event()
         while not self._is_closed:
             try:
-                conn = self._link.dedicated()
+                with self._link.listening(self._channel) as pgconn:
+                    self._hear(pgconn)
             except StemError:
                 pause.wait(_RETRY_SECONDS)
-                continue
-            try:
-                self._hear(conn)
-            except psycopg.Error:
+            except Error:
                 pause.wait(0.05)  # the connection broke; open another
-            finally:
-                conn.close()
 
-    def _hear(self, conn: Timed) -> None:
-        conn.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+    def _hear(self, pgconn: PGconn) -> None:
         self._wake(News(lost=True))  # what was told before we listened is lost on us
-        pgconn, poller = conn.pgconn, select.poll()
+        poller = select.poll()
         poller.register(pgconn.socket, select.POLLIN)
         while not self._is_closed:
             if poller.poll(_BREATH_SECONDS * 1000):

@@ -1,7 +1,7 @@
 """Mailboxes and broadcast in Postgres."""
 
 from stem.backends.postgres.bell import News, news
-from stem.backends.postgres.space import Space
+from stem.backends.postgres.space import Corner
 from stem.contracts.mail import Mail, Subscription
 
 # Whoever sends rings; this is for connections that cannot hear it.
@@ -9,7 +9,7 @@ POLL_SECONDS = 5.0
 
 
 class PostgresMail(Mail):
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Corner) -> None:
         self._space = space
 
     def send(self, box: str, message: bytes, *, ttl_seconds: float) -> None:
@@ -37,7 +37,7 @@ class PostgresMail(Mail):
 class PostgresSubscription(Subscription):
     """A cursor of its own; nothing is kept for it on the server."""
 
-    def __init__(self, space: Space, channel: str, seen: int) -> None:
+    def __init__(self, space: Corner, channel: str, seen: int) -> None:
         self._space = space
         self._channel = channel
         self._seen = seen

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from stem.backends.postgres.link import Row
+from stem.backends.postgres.speaking import Row
 from stem.core.delivery import DeadLetter
 from stem.core.event import Event
 from stem.core.lifecycle import EventKind, State

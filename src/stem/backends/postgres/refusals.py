@@ -1,7 +1,6 @@
 """What Postgres and the network say when they say no, as one sentence and a remedy."""
 
-import psycopg
-from psycopg_pool import PoolTimeout
+from psycopg.errors import DataError, Error, OperationalError
 
 from stem.core.errors import StemError, StoreRefused, StoreUnavailable, UsageError
 
@@ -32,14 +31,14 @@ _BY_CLASS: dict[str, tuple[type[StemError], str]] = {
 }
 
 
-class DeadlinePassed(psycopg.OperationalError):
+class DeadlinePassed(OperationalError):
     """The server took a statement and has not answered by the deadline."""
 
 
-def translated(error: psycopg.Error, name: str, timeout_seconds: float) -> StemError:
+def translated(error: Error, name: str, timeout_seconds: float) -> StemError:
     """The error that callers see, from the one that the driver raised."""
     who = f"Postgres at {name}"
-    if isinstance(error, DeadlinePassed | PoolTimeout):
+    if isinstance(error, DeadlinePassed):
         return StoreUnavailable(
             f"{who} did not answer within {timeout_seconds:g} s; check that it runs and can be reached."
         )
@@ -47,7 +46,7 @@ def translated(error: psycopg.Error, name: str, timeout_seconds: float) -> StemE
     if state is not None:
         kind, text = _BY_STATE.get(state) or _BY_CLASS.get(state[:2]) or (StoreRefused, "refused; see its log")
         return kind(f"{who} {text} ({_first_line(error)}).")
-    if isinstance(error, psycopg.DataError):
+    if isinstance(error, DataError):
         return UsageError(f"{who} cannot store such a value ({_first_line(error)}); remove NUL characters.")
     if "FATAL" in str(error) and not any(text in str(error) for text in _PASSING):
         return StoreRefused(

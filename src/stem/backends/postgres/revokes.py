@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from stem.backends.postgres.columns import column, json_text, numbers
-from stem.backends.postgres.link import Row
 from stem.backends.postgres.space import Space
+from stem.backends.postgres.speaking import Row
 from stem.contracts.revokes import Revokes
 from stem.core.record import moment, moment_or_none
 from stem.core.revoke import RevokeRecord, RevokeRequest

@@ -7,11 +7,8 @@ import psycopg
 from psycopg import sql
 
 from stem.backends.postgres.link import Link, Timed
-from stem.backends.postgres.statements import text
+from stem.backends.postgres.statements import OLDEST_SERVER, VERSION, text
 from stem.core.errors import StoreRefused
-
-VERSION = 7
-OLDEST_SERVER = 130000
 
 _TABLES = (
     "version", "now", "messages", "records", "dead", "events", "uniques", "locks", "heartbeats", "revokes", "mail", "upkeep",

@@ -1,21 +1,28 @@
-"""What every seam of one Postgres store shares."""
+"""What the seams of one Postgres store share."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stem.backends.postgres.bell import Bell, News
 from stem.backends.postgres.exchange import Cells, Statement
-from stem.backends.postgres.link import Link, Row
 from stem.backends.postgres.listener import Listener
+from stem.backends.postgres.speaking import Row, Speaking
 from stem.backends.postgres.statements import ask, call, numbered
+from stem.contracts.store import Capabilities
 from stem.core.config import Retention
+
+if TYPE_CHECKING:
+    from stem.backends.postgres.link import Link
+
+CAPABILITIES = Capabilities(is_durable=True, crosses_processes=True, crosses_machines=True, joins_transactions=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
-    link: Link
+class Corner:
+    """All that is needed by seams that only ask and tell."""
+
+    link: Speaking
     namespace: str
-    retention: Retention
     bell: Bell
     listener: Listener
 
@@ -33,10 +40,16 @@ class Space:
         query = call(function, len(values) + 1, self.schema)
         return self.link.rows(query, (self.namespace, *values))
 
-    def quick(self, function: str, *values: str) -> Cells:
-        """The same with plain texts, for less of the client's time."""
-        query = numbered(function, len(values) + 1, self.schema)
-        return self.link.cells(Statement(query, (self.namespace, *values)))
-
     def tell(self, news: News) -> None:
         self.bell.ring(news)
+
+
+@dataclass(frozen=True, slots=True)
+class Space(Corner):
+    link: "Link"
+    retention: Retention
+
+    def quick(self, function: str, *values: str) -> Cells:
+        """A function of sql/verbs with plain texts, for less of the client's time."""
+        query = numbered(function, len(values) + 1, self.schema)
+        return self.link.cells(Statement(query, (self.namespace, *values)))

@@ -8,8 +8,9 @@ import psycopg
 from psycopg import sql
 
 from stem.backends.postgres.bell import news
-from stem.backends.postgres.link import Row, Timed
+from stem.backends.postgres.link import Timed
 from stem.backends.postgres.space import Space
+from stem.backends.postgres.speaking import Row
 from stem.backends.postgres.statements import call, text
 from stem.contracts.staging import Calls, Column, Part, Promotion, Staging, incomplete
 from stem.core.errors import StoreRefused

@@ -4,7 +4,8 @@ from functools import cache
 from importlib.resources import files
 from typing import LiteralString
 
-from psycopg import sql
+VERSION = 7  # of the tables and verbs
+OLDEST_SERVER = 130000  # that understands them
 
 _FOLDER = files(__package__) / "sql"
 
@@ -18,19 +19,25 @@ def text(path: str) -> LiteralString:
 @cache
 def ask(name: str, schema: str) -> bytes:
     """A statement of sql/asks, ready to be executed."""
-    return sql.SQL(text(f"asks/{name}.sql")).format(s=sql.Identifier(schema)).as_bytes(None)
+    return text(f"asks/{name}.sql").format(s=identifier(schema)).encode()
 
 
 @cache
 def numbered(function: str, parameters: int, schema: str) -> bytes:
     """A call of one of sql/verbs as libpq takes it, its parameters numbered."""
-    marks = sql.SQL(", ").join([sql.SQL(f"${number}") for number in range(1, parameters + 1)])
-    return sql.SQL("SELECT * FROM {}({})").format(sql.Identifier(schema, function), marks).as_bytes(None)
+    return _call(function, [f"${number}" for number in range(1, parameters + 1)], schema).encode()
 
 
 @cache
 def call(function: str, parameters: int, schema: str) -> str:
     """A call of one of sql/verbs with so many positional parameters."""
-    marks = sql.SQL(", ").join([sql.SQL("%s")] * parameters)
-    query = sql.SQL("SELECT * FROM {}({})").format(sql.Identifier(schema, function), marks)
-    return query.as_string(None)
+    return _call(function, ["%s"] * parameters, schema)
+
+
+def identifier(*names: str) -> str:
+    """A name as Postgres quotes it; not by the driver, most of which would have to be imported for that."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def _call(function: str, marks: list[str], schema: str) -> str:
+    return f"SELECT * FROM {identifier(schema, function)}({', '.join(marks)})"  # noqa: S608 - a name, quoted
