@@ -10,7 +10,7 @@ from stem.backends.postgres.link import Link, Timed
 from stem.backends.postgres.statements import text
 from stem.core.errors import StoreRefused
 
-VERSION = 7
+VERSION = 8
 OLDEST_SERVER = 130000
 
 _TABLES = (
@@ -116,6 +116,7 @@ def _migrate(conn: Timed, link: Link) -> None:
     for table in _TABLES:
         if version < _SINCE.get(table, 1):
             conn.execute(text(f"tables/{table}.sql"))
+    conn.execute("DROP SEQUENCE IF EXISTS fence_seq")  # of versions up to 7
     if version == 0:
         conn.execute("INSERT INTO version (version) VALUES (%s)", [VERSION])
     _make_verbs(conn)
