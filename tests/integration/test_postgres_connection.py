@@ -258,6 +258,26 @@ def test_after_a_restart_the_next_call_works_and_sleepers_wake(locked_server: Po
     store.upkeep.close()
 
 
+def test_a_claim_that_a_crash_undoes_is_never_mistaken_for_the_next(locked_server: PostgresServer) -> None:
+    store = connect(locked_server.tcp_url("owner", "correct-horse", "ours"), Settings(namespace="crash"))
+    undone = 0
+    for number in range(5):
+        store.broker.push([a_push(f"x{number}")])
+        first = claim_one(store)
+        locked_server.crash()
+        undone += depth(store).ready
+        if not depth(store).ready:  # it was flushed in time, by whoever else had to be
+            assert store.broker.settle([done(first)], worker="w") == []
+            continue
+        second = claim_one(store)
+        assert second.lease.id == first.lease.id and second.lease.fence > first.lease.fence
+        assert store.broker.settle([done(first)], worker="late") == [first.lease]
+        assert store.broker.settle([done(second)], worker="w") == []
+    assert undone, "no crash undid a claim, so nothing was shown"
+    assert depth(store).running == 0
+    store.upkeep.close()
+
+
 def test_a_stopped_server_is_unavailable_within_the_deadline(locked_server: PostgresServer) -> None:
     store = connect(locked_server.tcp_url("owner", "correct-horse", "ours"), QUICK)
     assert store.upkeep.now() > 0

@@ -6,7 +6,7 @@ from time import monotonic
 import pytest
 
 from stem.backends.postgres.address import address
-from stem.backends.postgres.exchange import Statement
+from stem.backends.postgres.exchange import Kept, Statement
 from stem.backends.postgres.link import Link
 from stem.core.config import Settings
 from stem.core.errors import StoreUnavailable, UsageError
@@ -59,6 +59,35 @@ def test_no_answer_by_the_deadline_ends_the_call_and_what_the_server_does_for_it
         link.cells(Statement(b"SELECT pg_sleep(60)", ()), timeout_seconds=0.2)
     assert monotonic() - began < 4
     assert link.cells(_say("next")) == [("next",)]  # on another connection, once the only one is back
+
+
+def test_what_is_sent_often_is_kept_by_the_server(link: Link) -> None:
+    for _ in range(3):
+        link.cells(_say("again"), [_say("along")])
+    kept = link.rows("SELECT statement FROM pg_prepared_statements WHERE generic_plans + custom_plans > 0")
+    assert kept == [(_say("").query.decode(),)]
+    assert link.cells(_say("last")) == [("last",)]
+
+
+def test_a_pooler_that_brings_another_server_loses_nothing_and_doubles_nothing(link: Link) -> None:
+    for _ in range(3):
+        link.cells(_say("before"))
+    link.rows("DEALLOCATE ALL")
+    link.rows("TRUNCATE said")
+    for _ in range(4):
+        assert link.cells(_say("after"), [_say("along")]) == [("after",)]
+    counted = link.rows("SELECT word, count(*) FROM said GROUP BY word ORDER BY word")
+    assert counted[0] == ("after", 4) and counted[1] >= ("along", 4)
+
+
+def test_a_statement_that_another_client_had_kept_is_used(link: Link) -> None:
+    for _ in range(3):
+        link.cells(_say("known"))
+    with link._connection(monotonic() + 5) as conn:  # as if a pooler had given this server to a new client
+        conn.kept = Kept()
+    for _ in range(4):
+        assert link.cells(_say("anew")) == [("anew",)]
+    assert len(link.rows("SELECT name FROM pg_prepared_statements")) == 1
 
 
 def _say(word: str) -> Statement:

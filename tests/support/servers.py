@@ -90,6 +90,11 @@ class PostgresServer:
         self.stop()
         self.start()
 
+    def crash(self) -> None:
+        """It ends at once, writes nothing more, and recovers from what it has flushed."""
+        self._pg_ctl("-m", "immediate", "stop")
+        self.start()
+
     def signal(self, number: int) -> None:
         """To the server and all of its processes: freeze it, thaw it."""
         server = psutil.Process(self.server.get_pid())

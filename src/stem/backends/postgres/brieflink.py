@@ -40,9 +40,13 @@ class BriefLink(Speaking):
     def __init__(self, address: Address, timeout_seconds: float) -> None:
         self.address = address
         self.timeout_seconds = timeout_seconds
-        self.is_closed = False
+        self._is_closed = False
         self._lock = threading.Lock()
         self._wire: Wire | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
 
     def server_version(self, *, timeout_seconds: float) -> int:
         """Raises StoreUnavailable, StoreRefused."""
@@ -71,7 +75,7 @@ class BriefLink(Speaking):
 
     def close(self) -> None:
         with self._lock:
-            self.is_closed = True
+            self._is_closed = True
             if self._wire is not None:
                 self._wire.finish()
 

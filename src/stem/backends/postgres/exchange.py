@@ -1,13 +1,15 @@
 """Statements and answers as plain text, straight through libpq: a third of what a cursor costs, and several in one go."""
 
 import select
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from time import monotonic
 from typing import Any
 
 from psycopg.errors import DataError, OperationalError, error_from_result
-from psycopg.pq import ExecStatus
+from psycopg.pq import DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from stem.backends.postgres.refusals import DeadlinePassed
@@ -15,12 +17,34 @@ from stem.backends.postgres.refusals import DeadlinePassed
 Cells = list[tuple[Any, ...]]  # each a text, or None, unless it is read otherwise
 
 _READ, _WRITE = select.POLLIN, select.POLLOUT
+_TIMES = 2  # a statement is sent in full; after that it is worth keeping
+_UNKNOWN_NAME, _KNOWN_NAME = b"26000", b"42P05"
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     query: bytes  # its parameters are $1, $2 and so on
     values: tuple[str | None, ...]
+
+
+class Kept:
+    """The statements that a connection's server keeps ready: those that it was sent a few times, by names that say what they
+    are. Behind a pooler the next one to be asked may be another server, which keeps none; then none is counted on."""
+
+    def __init__(self) -> None:
+        self._sent: Counter[bytes] = Counter()
+        self.names: dict[bytes, bytes] = {}
+        self.is_worth_it = True
+
+    def is_due(self, query: bytes) -> bool:
+        if not self.is_worth_it or query in self.names:
+            return False
+        self._sent[query] += 1
+        return self._sent[query] > _TIMES
+
+    def give_up(self) -> None:
+        self.is_worth_it = False
+        self.names.clear()
 
 
 def texts(result: PGresult, encoding: str) -> Cells:
@@ -38,18 +62,20 @@ def exchange(
     deadline: float | None,
     asked: Statement,
     also: Sequence[Statement] = (),
+    *,
+    kept: Kept | None = None,
     read: Callable[[PGresult, str], Cells] = texts,
 ) -> Cells:
     """What the first one returns. Each is a transaction of its own; those that come along wait for no answer to the one
     before, and nobody is told if they fail. The connection is closed where it could have lost step."""
     statements = [asked, *also]
     sent = [_encoded(each.values, encoding) for each in statements]
-    conversation = _Conversation(pgconn, deadline)
+    conversation = _Conversation(pgconn, deadline, kept or Kept())
     try:
-        if also and _can_pipeline():
-            first = conversation.all_at_once(statements, sent)
-        else:
-            first, *_ = [conversation.one(each.query, values) for each, values in zip(statements, sent, strict=True)]
+        first = conversation.hold(statements, sent)
+        if first.error_field(DiagnosticField.SQLSTATE) == _UNKNOWN_NAME and kept is not None:
+            kept.give_up()
+            first = conversation.hold(statements, sent)
     except DeadlinePassed:
         raise  # the server is to be told to stop, on this connection
     except BaseException:
@@ -61,25 +87,54 @@ def exchange(
 
 
 class _Conversation:
-    def __init__(self, pgconn: PGconn, deadline: float | None) -> None:
+    def __init__(self, pgconn: PGconn, deadline: float | None, kept: Kept) -> None:
         self._pgconn = pgconn
         self._deadline = deadline
+        self._kept = kept
         self._poller = select.poll()
         self._poller.register(pgconn.socket, _READ)
 
-    def one(self, query: bytes, values: list[bytes | None]) -> PGresult:
-        self._pgconn.send_query_params(query, values)
+    def hold(self, statements: Sequence[Statement], sent: Sequence[list[bytes | None]]) -> PGresult:
+        for each in statements:
+            if self._kept.is_due(each.query):
+                self._keep(each.query)
+        if len(statements) > 1 and _can_pipeline():
+            return self._all_at_once(statements, sent)
+        first, *_ = [self._one(each.query, values) for each, values in zip(statements, sent, strict=True)]
+        return first
+
+    def _keep(self, query: bytes) -> None:
+        name = b"stem_" + sha256(query).hexdigest()[:32].encode()
+        self._pgconn.send_prepare(name, query)
+        answer = self._answer()
+        if answer.status == ExecStatus.COMMAND_OK or answer.error_field(DiagnosticField.SQLSTATE) == _KNOWN_NAME:
+            self._kept.names[query] = name
+        else:
+            self._kept.give_up()
+
+    def _one(self, query: bytes, values: list[bytes | None]) -> PGresult:
+        self._ask(query, values)
+        return self._answer()
+
+    def _ask(self, query: bytes, values: list[bytes | None]) -> None:
+        name = self._kept.names.get(query)
+        if name is None:
+            self._pgconn.send_query_params(query, values)
+        else:
+            self._pgconn.send_query_prepared(name, values)
+
+    def _answer(self) -> PGresult:
         self._send()
         first = self._expected()
         while self._next() is not None:
             pass
         return first
 
-    def all_at_once(self, statements: Sequence[Statement], sent: Sequence[list[bytes | None]]) -> PGresult:
+    def _all_at_once(self, statements: Sequence[Statement], sent: Sequence[list[bytes | None]]) -> PGresult:
         pgconn = self._pgconn
         pgconn.enter_pipeline_mode()
         for each, values in zip(statements, sent, strict=True):
-            pgconn.send_query_params(each.query, values)
+            self._ask(each.query, values)
             pgconn.pipeline_sync()
         self._send()
         results = [self._one_of_many() for _ in statements]

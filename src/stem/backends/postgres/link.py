@@ -1,22 +1,20 @@
 """Connections to one server: pooled, each call with a deadline, errors translated, safe to fork."""
 
-import logging
-import os
 import random
-import select
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.pq.abc import PGconn
-from psycopg_pool import ConnectionPool, PoolTimeout
 
 from stem.backends.postgres.address import Address
-from stem.backends.postgres.exchange import Cells, Statement, exchange
+from stem.backends.postgres.exchange import Cells, Kept, Statement, exchange
+from stem.backends.postgres.pool import Pool
 from stem.backends.postgres.refusals import DeadlinePassed, translated, unstorable
 from stem.backends.postgres.speaking import Row, Speaking
 from stem.backends.postgres.statements import identifier
@@ -27,10 +25,6 @@ T = TypeVar("T")
 _TRIES = 5  # of a statement that lost a deadlock or a serialization conflict
 _APART_SECONDS = 0.05  # so that two that got in each other's way do not meet again
 _CHECK_SECONDS = 0.05  # how finely deadlines are kept
-_inherited: list[ConnectionPool[Any]] = []  # a parent's pools: to close them here would end the parent's sessions
-
-# The pool tells of its reconnections in the background; whoever asks for a connection is told by StoreUnavailable.
-logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
 
 
 class Link(Speaking):
@@ -40,11 +34,11 @@ class Link(Speaking):
     def __init__(self, address: Address, timeout_seconds: float, pool_size: int = 8) -> None:
         self.address = address
         self.timeout_seconds = timeout_seconds
-        self.is_closed = False
-        self._pool_size = pool_size
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
-        self._pool: ConnectionPool[Timed] | None = None
+        self._pool = Pool(self._connected, pool_size)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._pool.is_closed
 
     def rows(self, query: str | bytes, values: Any = None, *, timeout_seconds: float | None = None) -> list[Row]:
         """Execute one statement as one transaction; what it returns."""
@@ -54,7 +48,8 @@ class Link(Speaking):
         """Execute a statement as one transaction; what it returns, as texts. Others that come along are each one of their own,
         in the same round trip; nobody is told if they fail."""
         return self._tried(
-            lambda conn: exchange(conn.pgconn, conn.info.encoding, conn.deadline, asked, also), timeout_seconds
+            lambda conn: exchange(conn.pgconn, conn.info.encoding, conn.deadline, asked, also, kept=conn.kept),
+            timeout_seconds,
         )
 
     def transaction(self, work: "Callable[[Timed], T]") -> T:
@@ -69,7 +64,7 @@ class Link(Speaking):
     def dedicated(self) -> "Timed":
         """A connection outside of the pool, for the caller to close. Raises StoreUnavailable or StoreRefused."""
         try:
-            return Timed.connect(self.address.conninfo, autocommit=True, prepare_threshold=None)
+            return self._connected(self.timeout_seconds)
         except psycopg.Error as error:
             raise self.translated(error) from error
 
@@ -83,16 +78,10 @@ class Link(Speaking):
             conn.close()
 
     def translated(self, error: psycopg.Error) -> StemError:
-        if isinstance(error, PoolTimeout):
-            error = DeadlinePassed("no connection by the deadline")
         return translated(error, self.address.name, self.timeout_seconds)
 
     def close(self) -> None:
-        self.is_closed = True
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None and self._pid == os.getpid():
-            pool.close(timeout=1)
+        self._pool.close()
 
     def _tried(self, work: "Callable[[Timed], T]", timeout_seconds: float | None) -> T:
         deadline = monotonic() + min(self.timeout_seconds, timeout_seconds or self.timeout_seconds)
@@ -112,54 +101,46 @@ class Link(Speaking):
 
     @contextmanager
     def _connection(self, deadline: float) -> "Iterator[Timed]":
-        pool = self._opened()
-        conn = pool.getconn(timeout=max(0.01, deadline - monotonic()))
-        while _was_closed_by_server(conn):
-            conn.close()
-            pool.putconn(conn)
-            conn = pool.getconn(timeout=max(0.01, deadline - monotonic()))
+        if self.is_closed:
+            raise StoreUnavailable(f"The store {self.address.name} was closed; connect again.")
+        conn = self._pool.take(deadline)
         conn.deadline = deadline
         try:
             yield conn
         except DeadlinePassed:
-            threading.Thread(target=_give_up, args=(conn, pool), name="stem-postgres-cancel", daemon=True).start()
+            threading.Thread(target=_give_up, args=(conn, self._pool), name="stem-postgres-cancel", daemon=True).start()
             raise
         except BaseException:
-            pool.putconn(conn)
+            self._pool.give(conn)
             raise
         else:
-            pool.putconn(conn)
+            self._pool.give(conn)
 
-    def _opened(self) -> "ConnectionPool[Timed]":
-        if self._pool is not None and self._pid == os.getpid():
-            return self._pool
-        if self.is_closed:
-            raise StoreUnavailable(f"The store {self.address.name} was closed; connect again.")
-        with self._lock:
-            if self._pid != os.getpid():
-                if self._pool is not None:
-                    _inherited.append(self._pool)
-                self._pool, self._pid = None, os.getpid()
-            if self._pool is None:
-                self._pool = ConnectionPool(
-                    self.address.conninfo,
-                    connection_class=Timed,
-                    kwargs={"autocommit": True, "prepare_threshold": None},
-                    min_size=0,
-                    max_size=self._pool_size,
-                    max_idle=60,
-                    num_workers=1,
-                    reconnect_timeout=self.timeout_seconds,
-                    open=False,
-                )
-                self._pool.open()
-            return self._pool
+    def _connected(self, seconds: float) -> "Timed":
+        """In a thread of its own, because libpq takes two seconds at least to find that nobody answers."""
+        made: Future[Timed] = Future()
+        threading.Thread(target=self._connect, args=(made,), name="stem-postgres-connect", daemon=True).start()
+        try:
+            return made.result(max(0.0, seconds))
+        except TimeoutError:
+            made.add_done_callback(_close_unwanted)
+            raise DeadlinePassed("no connection by the deadline") from None
+
+    def _connect(self, made: "Future[Timed]") -> None:
+        try:
+            made.set_result(Timed.connect(self.address.conninfo, autocommit=True, prepare_threshold=None))
+        except BaseException as error:  # noqa: BLE001 - the caller's
+            made.set_exception(error)
 
 
 class Timed(psycopg.Connection[Row]):
     """A connection whose calls end at a deadline, also if the server is frozen and the network says nothing."""
 
     deadline: float | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.kept = Kept()
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **kwargs: Any) -> T:
         if self.deadline is None:
@@ -184,16 +165,12 @@ def _fetched(conn: Timed, query: str | bytes, values: Any) -> list[Row]:
     return cursor.fetchall() if cursor.description is not None else []
 
 
-def _was_closed_by_server(conn: Timed) -> bool:
-    """An idle connection has nothing to say; if its socket does, it has ended (a restart, an administrator)."""
-    if conn.closed:
-        return True
-    poller = select.poll()
-    poller.register(conn.pgconn.socket, select.POLLIN)
-    return bool(poller.poll(0))
+def _close_unwanted(made: "Future[Timed]") -> None:
+    if made.exception() is None:
+        made.result().close()
 
 
-def _give_up(conn: Timed, pool: "ConnectionPool[Timed]") -> None:
+def _give_up(conn: Timed, pool: Pool) -> None:
     """Tell the server to stop what it does for nobody, then close. Older libraries would block the process doing so."""
     try:
         if psycopg.capabilities.has_cancel_safe():
@@ -201,5 +178,4 @@ def _give_up(conn: Timed, pool: "ConnectionPool[Timed]") -> None:
     except psycopg.Error:
         pass  # the server is gone or frozen, and hears nothing
     finally:
-        conn.close()
-        pool.putconn(conn)
+        pool.drop(conn)

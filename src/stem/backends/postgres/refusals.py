@@ -1,6 +1,6 @@
 """What Postgres and the network say when they say no, as one sentence and a remedy."""
 
-from psycopg.errors import DataError, Error, OperationalError
+from psycopg.errors import ConnectionTimeout, DataError, Error, OperationalError
 
 from stem.core.errors import StemError, StoreRefused, StoreUnavailable, UsageError
 
@@ -35,10 +35,15 @@ class DeadlinePassed(OperationalError):
     """The server took a statement and has not answered by the deadline."""
 
 
+def is_passing(error: Error) -> bool:
+    """The server is away, restarts or is full at the moment, as opposed to one that does not want us."""
+    return error.sqlstate is None and ("FATAL" not in str(error) or any(text in str(error) for text in _PASSING))
+
+
 def translated(error: Error, name: str, timeout_seconds: float) -> StemError:
     """The error that callers see, from the one that the driver raised."""
     who = f"Postgres at {name}"
-    if isinstance(error, DeadlinePassed):
+    if isinstance(error, DeadlinePassed | ConnectionTimeout):
         return StoreUnavailable(
             f"{who} did not answer within {timeout_seconds:g} s; check that it runs and can be reached."
         )
@@ -48,7 +53,7 @@ def translated(error: Error, name: str, timeout_seconds: float) -> StemError:
         return kind(f"{who} {text} ({_first_line(error)}).")
     if isinstance(error, DataError):
         return UsageError(f"{who} cannot store such a value ({_first_line(error)}); remove NUL characters.")
-    if "FATAL" in str(error) and not any(text in str(error) for text in _PASSING):
+    if not is_passing(error):
         return StoreRefused(
             f"{who} refused the connection ({_first_line(error)}); check user, password and database in the URL."
         )

@@ -113,6 +113,7 @@ def _migrate(conn: Timed, link: Link) -> None:
     for table in _TABLES:
         if version < _SINCE.get(table, 1):
             conn.execute(text(f"tables/{table}.sql"))
+    conn.execute("DROP SEQUENCE IF EXISTS fence_seq")  # of versions up to 7
     if version == 0:
         conn.execute("INSERT INTO version (version) VALUES (%s)", [VERSION])
     _make_verbs(conn)

@@ -14,7 +14,10 @@ Row = tuple[Any, ...]
 class Speaking(ABC):
     address: Address
     timeout_seconds: float
-    is_closed: bool
+
+    @property
+    @abstractmethod
+    def is_closed(self) -> bool: ...
 
     @abstractmethod
     def rows(self, query: str | bytes, values: Any = None, *, timeout_seconds: float | None = None) -> list[Row]:

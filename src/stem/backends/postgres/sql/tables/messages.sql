@@ -41,5 +41,4 @@ CREATE INDEX messages_ready ON messages (ns, queue, priority DESC, seq) WHERE pl
 CREATE INDEX messages_delayed ON messages (ns, queue, due_at, seq) WHERE place = 1;
 CREATE INDEX messages_leased ON messages (ns, seq) WHERE place = 2;
 CREATE INDEX messages_seq ON messages (ns, seq) WHERE seq > 0;
-CREATE SEQUENCE task_seq;
-CREATE SEQUENCE fence_seq
+CREATE SEQUENCE task_seq

@@ -1,14 +1,16 @@
 -- Broker.claim: lease up to the limit of due tasks, highest priority first, then oldest, none to two claimers. A delivery a
 -- row; rows without a fence name tasks that had expired and were ended on the way: some 5000 a call, because one transaction
 -- steps over all that it has ended itself. Whoever gets as many and no delivery claims again.
--- A task's fence only grows, also if another claim drew a higher one, leased it and gave it back meanwhile.
+-- A task's fence only grows, also if another claim came later, leased it and gave it back meanwhile. It is made of the clock,
+-- not of a sequence: a claim that only leases is not flushed, so a crash of the server may undo it, and whoever claims after
+-- that must not get the fence of one who still runs the task. The settlement that ends a lease flushes the claim along.
 CREATE OR REPLACE FUNCTION claim(_ns text, _queues text[], _limit integer, _seconds float8)
 RETURNS TABLE (id text, fence bigint, name text, queue text, attempt integer, deaths integer, body text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     _now float8 := now_seconds();
-    _fence bigint := nextval('fence_seq');
+    _fence bigint := _now * 1000000;
     _left integer := _limit;
     _look integer := _limit;
     _gone integer := 0;
@@ -51,4 +53,7 @@ BEGIN
         EXIT WHEN _gone >= 5000;
         _look := greatest(_left, 1000);  -- where one has expired there may be many
     END LOOP;
+    IF _gone = 0 THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
 END $$

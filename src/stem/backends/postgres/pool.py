@@ -1,0 +1,117 @@
+"""Connections that wait for their next use, made when one is missing. After a fork the child begins with none, and leaves
+its parent's alone."""
+
+import os
+import random
+import select
+import time
+from collections.abc import Callable
+from threading import Condition
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from psycopg import OperationalError
+from psycopg.pq import TransactionStatus
+
+from stem.backends.postgres.refusals import DeadlinePassed, is_passing
+
+if TYPE_CHECKING:
+    from stem.backends.postgres.link import Timed
+
+_MOST_IDLE_SECONDS = 60.0
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5  # between two attempts to connect to a server that restarts
+_inherited: list["Timed"] = []  # a parent's: to close them here would end the parent's sessions
+
+
+class Pool:
+    def __init__(self, connect: "Callable[[float], Timed]", size: int) -> None:
+        """`connect` gets the seconds that it may take."""
+        self._connect = connect
+        self._size = size
+        self._pid = os.getpid()
+        self._changed = Condition()
+        self._idle: list[tuple[float, Timed]] = []  # since when; the one that was used last comes last
+        self._made = 0  # idle or in use
+        self.is_closed = False
+
+    def take(self, deadline: float) -> "Timed":
+        """One that works. Waits for one if all are in use, and for a server that restarts; raises the driver's errors."""
+        self._own()
+        with self._changed:
+            if not self._changed.wait_for(
+                lambda: self._idle or self._made < self._size, max(0.0, deadline - monotonic())
+            ):
+                raise DeadlinePassed("all connections are in use")
+            while self._idle:
+                _, conn = self._idle.pop()
+                if not _was_closed_by_server(conn):
+                    return conn
+                conn.close()
+                self._made -= 1
+            self._made += 1
+        try:
+            return self._connected(deadline)
+        except BaseException:
+            self._forget()
+            raise
+
+    def give(self, conn: "Timed") -> None:
+        """Back; it is closed if it is of no more use."""
+        if self._pid != os.getpid():
+            return
+        if self.is_closed or conn.pgconn.transaction_status != TransactionStatus.IDLE:
+            self.drop(conn)
+            return
+        now = monotonic()
+        with self._changed:
+            self._idle.append((now, conn))
+            stale = [each for since, each in self._idle if now - since > _MOST_IDLE_SECONDS]
+            del self._idle[: len(stale)]
+            self._made -= len(stale)
+            self._changed.notify()
+        for each in stale:
+            each.close()
+
+    def drop(self, conn: "Timed") -> None:
+        conn.close()
+        self._forget()
+
+    def close(self) -> None:
+        """Those in use are closed when they are given back."""
+        self._own()
+        self.is_closed = True
+        with self._changed:
+            idle, self._idle = self._idle, []
+            self._made -= len(idle)
+        for _, conn in idle:
+            conn.close()
+
+    def _connected(self, deadline: float) -> "Timed":
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return self._connect(deadline - monotonic())
+            except OperationalError as error:
+                if not is_passing(error) or monotonic() + pause >= deadline:
+                    raise
+            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - nothing secret
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+
+    def _forget(self) -> None:
+        with self._changed:
+            self._made -= 1
+            self._changed.notify()
+
+    def _own(self) -> None:
+        if self._pid != os.getpid():
+            _inherited.extend(conn for _, conn in self._idle)
+            self._pid, self._changed, self._idle, self._made = os.getpid(), Condition(), [], 0
+
+
+def _was_closed_by_server(conn: "Timed") -> bool:
+    """An idle connection has nothing to say; if its socket does, it has ended (a restart, an administrator)."""
+    if conn.closed:
+        return True
+    poller = select.poll()
+    poller.register(conn.pgconn.socket, select.POLLIN)
+    return bool(poller.poll(0))
