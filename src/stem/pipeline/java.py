@@ -26,6 +26,15 @@ _TRAINING_SECONDS = 300
 _UNUSED_SECONDS = 30 * 86400.0
 _SILENT = "-Xlog:disable"  # the JVM's own remarks on its archive; it does without what does not fit
 
+# Spark runs a great many methods a few thousand times each. The JVM's slow compiler would take a core of a small machine for
+# them at every start; what is really hot comes to ten times the JVM's own bounds in a moment, and is compiled as well as ever.
+_COMPILE_LATER = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+
 # Spark asks for a module that small Javas lack and does not need; with it, every start prints a warning.
 _SHIM = """#!/bin/sh
 n=$#
@@ -57,14 +66,15 @@ class Java:
         return self.major >= _AOT_SINCE or (self.real_home / "lib/server/classes.jsa").is_file()
 
     def start_options(self) -> list[str]:
-        """What lets the JVM read prepared classes. A stale or broken archive is ignored by the JVM."""
+        """What lets the JVM start fast: prepared classes, where there are some, and the slow compiler kept for what is worth it.
+        A stale or broken archive is ignored by the JVM."""
         if not self.archive.is_file():
-            return []
+            return [*_COMPILE_LATER]
         with contextlib.suppress(OSError):
             os.utime(self.archive)  # it is in use
         if self.major >= _AOT_SINCE:
-            return [f"-XX:AOTCache={self.archive}", _SILENT]
-        return [f"-XX:SharedArchiveFile={self.archive}", _SILENT]
+            return [*_COMPILE_LATER, f"-XX:AOTCache={self.archive}", _SILENT]
+        return [*_COMPILE_LATER, f"-XX:SharedArchiveFile={self.archive}", _SILENT]
 
     def training_options(self, output: Path) -> list[str]:
         if self.major >= _AOT_SINCE:
