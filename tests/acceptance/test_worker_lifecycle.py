@@ -3,6 +3,7 @@
 import os
 import signal
 
+import psutil
 import pytest
 
 from acceptance.lab import Lab, is_alive
@@ -115,6 +116,19 @@ def test_a_signal_to_the_whole_group_is_one_to_the_worker(lab: Lab) -> None:
     held = lab.desk.send("hold")
     lab.began("hold")
     os.killpg(worker.process.pid, signal.SIGTERM)
+    worker.says("worker.stopping mode=warm")
+    lab.let_go("hold")
+    assert worker.process.wait(timeout=15) == 0
+    assert lab.desk.value(held) == lab.began("hold") and lab.times("hold") == 1
+
+
+def test_a_term_to_every_process_is_one_to_the_worker(lab: Lab) -> None:
+    """As `pkill` sends it, and systemd by default."""
+    worker = lab.start("w1", "--concurrency", "2")
+    held = lab.desk.send("hold")
+    lab.began("hold")
+    for process in reversed([psutil.Process(worker.process.pid), *worker.children]):
+        process.send_signal(signal.SIGTERM)
     worker.says("worker.stopping mode=warm")
     lab.let_go("hold")
     assert worker.process.wait(timeout=15) == 0

@@ -50,6 +50,7 @@ class Isolate:
     def serve(self) -> NoReturn:
         """Until the supervisor closes the inbox, or is gone."""
         signal.signal(wire.INTERRUPT, self._interrupt)
+        signal.signal(signal.SIGTERM, self._terminate)
         try:
             self._line.tell(wire.Ready())
             while run := self.receive():
@@ -120,6 +121,13 @@ class Isolate:
         if soft_limit is not None or hard_limit is not None:
             self._cell.limit(0, soft_limit, hard_limit)
         self._current = self._next
+
+    def _terminate(self, number: int, _frame: FrameType | None) -> None:
+        """The supervisor's is for a task that it has told to stop before. Anybody else's is for the worker, which sees to its
+        tasks: service managers and `pkill` send it to every process they find."""
+        if os.getpid() != self._pid or self._cell.interruption(0, self._cell.begun(0)):
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         """Runs in the main thread, between two lines; raises only where those lines are the handler's own."""
