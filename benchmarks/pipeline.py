@@ -1,8 +1,10 @@
 """All figures of the pipeline, one program after the other: start, sink, source, lake, bulk. Name some to run only those.
+With --executors N those of sink, of ingest and of bulk, on so many executors of one core each.
 
-python benchmarks/pipeline.py [start] [sink] [source] [lake] [bulk]
+python benchmarks/pipeline.py [--executors N] [start] [sink] [source] [lake] [bulk]
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -12,6 +14,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 START_BAR_SECONDS = 5.0
+EMBEDDED: dict[str, list[str]] = {"start": [], "sink": [], "source": [], "lake": [], "bulk": []}
+CLUSTERED = {"sink": [], "lake": ["ingest"], "bulk": []}
 _FIRST_ROW = """
 import time
 began_at = time.monotonic()
@@ -44,16 +48,24 @@ def _first_row() -> float:
     return float(done.stdout)
 
 
-def main(chosen: list[str]) -> int:
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*EMBEDDED, []])
+    parser.add_argument("--executors", type=int, default=0)
+    asked = parser.parse_args()
     failed = 0
-    for name in chosen or ["start", "sink", "source", "lake", "bulk"]:
+    for name, words in (CLUSTERED if asked.executors else EMBEDDED).items():
+        if asked.names and name not in asked.names:
+            continue
         print(f"\n{name}", flush=True)
         if name == "start":
             start()
         else:
-            failed += subprocess.run([sys.executable, HERE / f"pipeline_{name}.py"], check=False).returncode != 0
+            chosen = [*words, "--executors", str(asked.executors)] if asked.executors else words
+            done = subprocess.run([sys.executable, HERE / f"pipeline_{name}.py", *chosen], check=False)
+            failed += done.returncode != 0
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

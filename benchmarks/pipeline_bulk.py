@@ -1,9 +1,9 @@
 """How fast one task runs over a DataFrame: items a second with their results stored, and what each costs in CPU.
 
-python benchmarks/pipeline_bulk.py [ROWS]
+python benchmarks/pipeline_bulk.py [--rows N] [--executors N]
 """
 
-import sys
+import argparse
 import tempfile
 import time
 from contextlib import suppress
@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 from pyspark.sql import SparkSession
 
+from pipeline_session import started
 from stem import Stem
-from stem.pipeline.session import session
 
 ROWS = 1_000_000
 ROUNDS = 3
@@ -61,8 +61,12 @@ def _cpu_seconds() -> float:
 
 
 def main() -> None:
-    spark = session("bench-bulk", master="local[2,4]")
-    print(bulk(spark, int(sys.argv[1]) if len(sys.argv) > 1 else ROWS))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--executors", type=int, default=0)
+    asked = parser.parse_args()
+    spark = started(asked.executors)
+    print(bulk(spark, asked.rows))
     spark.stop()
 
 

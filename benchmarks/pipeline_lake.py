@@ -1,29 +1,40 @@
 """How fast events become a lake, how fresh it is, how its cost grows, and how long a report over a million attempts takes.
 
-Embedded Spark on two cores, everything warm but where it says so. Run it with ingest, freshness, report, curve, or none for all.
+Embedded Spark on two cores (or --executors so many), everything warm but where it says so. Run it with ingest, freshness,
+report, curve, or none for all; --sizes gives the curve's, in events.
 """
 
+import argparse
 import os
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
+import numpy as np
 import psutil
 
+from pipeline_session import started
 from stem.backends import connect
 from stem.backends.sqlite import log
 from stem.core.config import Retention, Settings
 from stem.pipeline import lake as lakes
 from stem.pipeline.flow import Batch, Flow
 from stem.pipeline.report import period, report
-from stem.pipeline.session import session
 
-MASTER = "local[2,4]"
-BARS = {"ingest, events/s": 50_000, "freshness p95, s": 3.0, "report over 1 M attempts, s": 5.0, "driver RSS, MB": 1024}
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BARS = {
+    "ingest, events/s": 50_000,
+    "freshness p95, s": 3.0,
+    "report over 1 M attempts, s": 5.0,
+    "driver RSS, MB": 1024,
+    "curve, furthest from a straight line, %": 15,
+}
+SIZES = (100_000, 200_000, 500_000, 1_000_000, 3_000_000, 5_000_000)
+Start = Callable[[], "SparkSession"]
 _KEEP = Retention(events_count=10**9)
 
 
@@ -50,7 +61,7 @@ def fill(url: str, tasks: int, *, since_seconds: float = 6 * 3600) -> None:
     store.upkeep.close()
 
 
-def ingest(tasks: int = 400_000, *, events_a_batch: int = 100_000) -> dict[str, float]:
+def ingest(start: Start, tasks: int = 400_000, *, events_a_batch: int = 100_000) -> dict[str, float]:
     """The first two batches warm Spark up."""
     with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
         url = f"sqlite:///{folder}/stem.db"
@@ -63,7 +74,7 @@ def ingest(tasks: int = 400_000, *, events_a_batch: int = 100_000) -> dict[str, 
             marks.append((time.perf_counter(), _cpu_seconds()))
 
         flow = Flow(Settings(broker_url=url), f"{folder}/lake", told=told, events_a_batch=events_a_batch)
-        flow.run(lambda: session(master=MASTER))
+        flow.run(start)
         events = sum(batch.events for batch in batches[2:])
         (wall, cpu), (wall_end, cpu_end) = marks[1], marks[-1]
         return {
@@ -74,7 +85,7 @@ def ingest(tasks: int = 400_000, *, events_a_batch: int = 100_000) -> dict[str, 
         }
 
 
-def freshness(seconds: float = 30.0) -> dict[str, float]:
+def freshness(start: Start, seconds: float = 30.0) -> dict[str, float]:
     """A thousand events a second: how old the oldest and most events are when their batch is in gold."""
     with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
         url = f"sqlite:///{folder}/stem.db"
@@ -108,21 +119,21 @@ def freshness(seconds: float = 30.0) -> dict[str, float]:
                 producer.start()
             return not end or time.time() < end
 
-        flow.run(lambda: session(master=MASTER), is_wanted=is_wanted)
+        flow.run(start, is_wanted=is_wanted)
         stopped.set()
         producer.join()
         ages = sorted(ages[len(ages) // 4 :])
         return {"freshness p50, s": ages[len(ages) // 2], "freshness p95, s": ages[int(len(ages) * 0.95)]}
 
 
-def reporting(attempts: int = 1_000_000) -> dict[str, float]:
+def reporting(start: Start, attempts: int = 1_000_000) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
         url = f"sqlite:///{folder}/stem.db"
         fill(url, attempts, since_seconds=23 * 3600)
-        spark = session(master=MASTER)
+        spark = start()
         Flow(Settings(broker_url=url), f"{folder}/lake").run(lambda: spark)
         spark.stop()
-        spark = session(master=MASTER)
+        spark = start()
         lake = lakes.opened(f"{folder}/lake")
         since, until = period(86400, time.time())
 
@@ -135,19 +146,36 @@ def reporting(attempts: int = 1_000_000) -> dict[str, float]:
         return {"report over 1 M attempts, s": once(), "the same again, s": once()}
 
 
-def curve(sizes: tuple[int, ...] = (100_000, 500_000, 1_000_000, 5_000_000)) -> dict[str, float]:
-    """CPU seconds a million events, which should not depend on how many there are."""
+def curve(start: Start, sizes: tuple[int, ...] = SIZES) -> dict[str, float]:
+    """What lakes of growing size cost, each filled by one run in a warm session: the start of its stream, then its events."""
     figures = {}
-    ingest(40_000, events_a_batch=30_000)  # warm
+    ingest(start, 200_000, events_a_batch=60_000)  # warm
+    spent: dict[int, float] = {}
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
             url = f"sqlite:///{folder}/stem.db"
             fill(url, size // 3)
             cpu, wall = _cpu_seconds(), time.perf_counter()
-            Flow(Settings(broker_url=url), f"{folder}/lake").run(lambda: session(master=MASTER))
-            figures[f"{size:,} events, CPU s a million"] = (_cpu_seconds() - cpu) / size * 1e6
+            Flow(Settings(broker_url=url), f"{folder}/lake").run(start)
+            spent[size] = _cpu_seconds() - cpu
             figures[f"{size:,} events, s"] = time.perf_counter() - wall
-    return figures
+            figures[f"{size:,} events, CPU s"] = spent[size]
+            figures[f"{size:,} events, CPU s a million"] = spent[size] / size * 1e6
+    return figures | (straight(spent) if len(spent) > 2 else {})
+
+
+def straight(spent: Mapping[int, float]) -> dict[str, float]:
+    """The line that is nearest to all sizes, by parts of what each costs: what a run costs before its first event, what a
+    million events add, and how far each size lies from it."""
+    sizes, costs = np.array(list(spent)), np.array(list(spent.values()))
+    (fixed, slope), *_ = np.linalg.lstsq(np.stack([1 / costs, sizes / costs], axis=1), np.ones(len(costs)), rcond=None)
+    off = (costs / (fixed + slope * sizes) - 1) * 100
+    return {
+        "curve, CPU s a run": float(fixed),
+        "curve, CPU s a million more": float(slope) * 1e6,
+        **{f"curve, {size:,} events off the line, %": float(each) for size, each in zip(spent, off, strict=True)},
+        "curve, furthest from a straight line, %": float(np.abs(off).max()),
+    }
 
 
 def _cpu_seconds() -> float:
@@ -175,15 +203,18 @@ PARTS: dict[str, Callable[..., dict[str, float]]] = {
 }
 
 
-def main(chosen: list[str]) -> dict[str, Any]:
-    figures: dict[str, float] = {}
-    for name in chosen or list(PARTS):
-        figures |= PARTS[name]()
-    for name, value in figures.items():
-        print(f"{name:<40} {value:>12,.2f}{f'   bar {BARS[name]:,}' if name in BARS else ''}")
-    return figures
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all, if none is named")
+    parser.add_argument("--executors", type=int, default=0)
+    parser.add_argument("--sizes", type=lambda text: tuple(map(int, text.split(","))), default=SIZES)
+    asked = parser.parse_args()
+    for name in asked.parts or PARTS:
+        given = {"sizes": asked.sizes} if name == "curve" else {}
+        for what, value in PARTS[name](lambda: started(asked.executors), **given).items():
+            print(f"{what:<44} {value:>12,.2f}{f'   bar {BARS[what]:,}' if what in BARS else ''}", flush=True)
+    return 0
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
-    main(sys.argv[1:])
+    raise SystemExit(main())

@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
+from pipeline_session import started
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from stem.backends import connect
 from stem.core.config import Retention, Settings
-from stem.pipeline.session import session
 from support.servers import PostgresServer, RedisServer
 
 ROWS = 200_000
@@ -82,10 +83,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--executors", type=int, default=0)
     parser.add_argument("stores", nargs="*", default=list(BARS))
     asked = parser.parse_args()
     table = Table("store", "rows/s", "bar", "wall µs", "CPU µs", title=f"{asked.rows:,} rows, best of {asked.rounds}")
-    spark = session("bench", master="local[2,4]")
+    spark = started(asked.executors)
     with stores(asked.stores) as urls:
         for name, url in urls.items():
             measure(spark, url(), 1000)  # the first write finds the data source, and starts Python

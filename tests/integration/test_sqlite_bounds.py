@@ -12,6 +12,7 @@ import pytest
 from stem.backends.sqlite import connect
 from stem.backends.sqlite.broker import SqliteBroker
 from stem.backends.sqlite.space import Space
+from stem.contracts.history import Packed
 from stem.contracts.store import Store
 from stem.core.config import Retention, Settings
 from stem.core.delivery import DeadFilter
@@ -154,3 +155,17 @@ def test_the_last_number_of_a_namespace_is_not_passed(store: Store) -> None:
     (delivery,) = store.broker.claim(["default"], limit=1, lease_seconds=60)
     assert store.broker.settle([done(delivery)], worker="w") == []
     assert set(store.results.get(["last", "one-more"])) == {"last"}
+
+
+def test_records_too_large_for_one_text_are_read_in_smaller_chunks(store: Store) -> None:
+    store.broker.push(pushes(*(f"t{n}" for n in range(20))))
+    claimed = store.broker.claim(["default"], limit=20, lease_seconds=60)
+    store.broker.settle([done(each, "x" * 1000) for each in claimed], worker="w")
+    with space_of(store).file.bare() as connection:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 5000)
+    (piece,) = store.history.slices("tasks", count=1)
+    chunks = [chunk for chunk in store.history.packed(piece, ["id", "payload"]) if isinstance(chunk, Packed)]
+    assert [chunk.count for chunk in chunks] == [4] * 5
+    assert "␟".join(str(chunk.columns[0].joined, "utf-8") for chunk in chunks).split("␟") == [
+        f"t{n}" for n in range(20)
+    ]

@@ -12,7 +12,7 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Ending
 from stem.core.heartbeat import Heartbeat
 from stem.core.outcome import Died
-from stem.core.record import TaskFilter, TaskRecord, moment
+from stem.core.record import TaskError, TaskFilter, TaskRecord, moment
 from stem.core.settle import Policy, settle
 from stem.pipeline import silver
 from support.asking import WORKER, all_events, claim, claim_one, expire
@@ -86,6 +86,30 @@ def test_events_and_tasks_are_what_the_store_lists(durable_store: Store, read: R
     tasks = {row.id: row for row in read("tasks", partitions="2").collect()}
     records = durable_store.results.page(TaskFilter(), limit=100).items
     assert {id: _known(row) for id, row in tasks.items()} == {record.id: _told(record) for record in records}
+
+
+ODD = "'q' \"x\", \n\t\x1e\x1f\\ 😀 é {}"
+
+
+@pytest.mark.parametrize(
+    ("durable_url", "odd"),
+    [
+        ("sqlite", ODD), ("sqlite", "a␟b"), ("sqlite", "␟"), ("sqlite", "␀"), ("redis", f"{ODD}␟"), ("postgres", f"{ODD}␟"),
+    ],
+    indirect=["durable_url"],
+)  # fmt: skip
+def test_no_text_is_too_odd_and_no_number_too_large_to_be_read(durable_store: Store, read: Read, odd: str) -> None:
+    durable_store.broker.push([a_push("plain"), *(a_push(f"t{n}", name=odd, meta={odd: odd}) for n in range(2))])
+    plain, good, bad = claim(durable_store)
+    durable_store.broker.settle([done(plain, "")], worker="w")
+    durable_store.broker.settle(
+        [done(good, [odd, 2**62, -1e300, None]), dead(bad, error=TaskError(odd, odd))], worker=odd
+    )
+    durable_store.broker.push([a_push("waits")])
+    rows = {row.id: _known(row) for row in read("tasks").collect()}
+    records = durable_store.results.page(TaskFilter(), limit=100).items
+    assert rows == {record.id: _told(record) for record in records}
+    assert {row.id for row in read("tasks", task=odd).collect()} == {"t0", "t1"}
 
 
 @one_store

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from stem.contracts.history import COLUMNS, Column, Slice
+from stem.contracts.history import COLUMNS, Column, Packed, Slice
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, DeadLetter
 from stem.core.errors import EnvelopeUnreadable
 from stem.core.heartbeat import Pulse
 from stem.core.record import TaskError
 from stem.pipeline import attempts
+from stem.pipeline.unpacking import unpacked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,13 +23,13 @@ _PAGE = 1000  # dead letters read in one call
 
 
 class Rows:
-    """Some rows by column; one that is not there is made when it is first asked for."""
+    """Some rows by column, a list of values or an Arrow array; one that is not there is made when it is first asked for."""
 
-    def __init__(self, stored: Mapping[str, Column], makers: "Mapping[str, Callable[[Rows], Column]]") -> None:
+    def __init__(self, stored: Mapping[str, Any], makers: "Mapping[str, Callable[[Rows], Any]]") -> None:
         self._known = dict(stored)
         self._makers = makers
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> Any:
         if name not in self._known:
             self._known[name] = self._makers[name](self)
         return self._known[name]
@@ -42,11 +43,22 @@ class Rows:
 def of_slice(store: Store, piece: Slice, table: str, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":
     """The rows of `events`, `tasks` or `attempts` that the slice holds."""
     needed = _needed(piece, table, schema.names)
-    for chunk in store.history.chunks(piece, needed):
+    for chunk in _chunks(store, piece, needed):
         rows = Rows(dict(zip(needed, chunk, strict=True)), _MAKERS[table])
         if table == "attempts":
             rows = rows.where([outcome is not None for outcome in rows["outcome"]])
         yield _batch(rows, schema)
+
+
+def _chunks(store: Store, piece: Slice, columns: Sequence[str]) -> "Iterator[list[Any]]":
+    """Each column a list of values or an Arrow array."""
+    for chunk in store.history.packed(piece, columns):
+        if not isinstance(chunk, Packed):
+            yield chunk
+        elif (arrays := unpacked(chunk)) is not None:
+            yield arrays
+        else:
+            yield from store.history.chunks(chunk.piece, columns)
 
 
 def of_dead_letters(store: Store, where: DeadFilter, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":
@@ -67,12 +79,13 @@ def of_heartbeats(store: Store, schema: "pa.Schema") -> "Iterator[pa.RecordBatch
 def _batch(rows: Rows, schema: "pa.Schema") -> "pa.RecordBatch":
     import pyarrow as pa
 
-    # Numbers first, for Arrow reads moments out of Python several times slower.
-    arrays = [
-        pa.array(rows[field.name], pa.int64()).view(field.type) if pa.types.is_timestamp(field.type)
-        else pa.array(rows[field.name], field.type)
-        for field in schema
-    ]  # fmt: skip
+    def array(values: Column, kind: pa.DataType) -> pa.Array:
+        # Numbers first, for Arrow reads moments out of Python several times slower.
+        stored = pa.int64() if pa.types.is_timestamp(kind) else kind
+        found = values if isinstance(values, pa.Array) else pa.array(values, stored)
+        return found.view(kind) if pa.types.is_timestamp(kind) else found.cast(kind)
+
+    arrays = [array(rows[field.name], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -113,8 +126,29 @@ def _fact_errors(rows: Rows) -> Column:
     ]
 
 
-def _task_errors(rows: Rows) -> Column:
-    return [None if error is None else _decode_error(error) for error in rows["error"]]
+def _of_task_error(attribute: str) -> Callable[[Rows], Any]:
+    """What the errors of tasks have under this name, where it is text. Few tasks have one: only they are looked at."""
+    get = attrgetter(attribute)
+
+    def make(rows: Rows) -> "pa.Array":
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        is_some, errors = rows["errors"]
+        found = [value if isinstance(value, str) else None for value in map(get, errors)]
+        return pc.replace_with_mask(pa.nulls(len(is_some), pa.string()), is_some, pa.array(found, pa.string()))
+
+    return make
+
+
+def _task_errors(rows: Rows) -> "tuple[pa.Array, list[_Error]]":
+    """Which tasks have one, and those errors."""
+    import pyarrow as pa
+
+    texts = rows["error"]
+    texts = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
+    is_some = texts.is_valid()
+    return is_some, [_decode_error(text) for text in texts.filter(is_some).to_pylist()]
 
 
 def _texts(column: str, attribute: str) -> Callable[[Rows], Column]:
@@ -139,20 +173,21 @@ def _fingerprints(rows: Rows) -> Column:
     return list(map(attempts.fingerprint_or_none, rows["error_type"], rows["error_message"]))
 
 
-_ERROR: dict[str, Callable[[Rows], Column]] = {
+_EVENT: dict[str, Callable[[Rows], Any]] = {
     "error_type": _texts("errors", "type"),
     "error_message": _texts("errors", "message"),
-}
-_EVENT: dict[str, Callable[[Rows], Column]] = {
-    **_ERROR,
     "facts": _facts,
     "errors": _fact_errors,
     "tenant": _texts("facts", "tenant"),
     "due": _texts("facts", "dueAt"),
 }
-_MAKERS: dict[str, dict[str, Callable[[Rows], Column]]] = {
+_MAKERS: dict[str, dict[str, Callable[[Rows], Any]]] = {
     "events": _EVENT,
-    "tasks": {**_ERROR, "errors": _task_errors},
+    "tasks": {
+        "errors": _task_errors,
+        "error_type": _of_task_error("type"),
+        "error_message": _of_task_error("message"),
+    },
     "attempts": {
         **_EVENT,
         "reason": _texts("facts", "reason"),

@@ -1,13 +1,12 @@
 """The past in bulk from an SQLite file: by row numbers, which are the order of arrival and have no large gaps."""
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import compress
 from typing import Any
 
 import msgspec
 
-from stem.backends.sqlite import log
+from stem.backends.sqlite import log, packing
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 from stem.contracts.history import (
@@ -15,6 +14,7 @@ from stem.contracts.history import (
     Column,
     HistoryFilter,
     NumberedHistory,
+    Packed,
     Relation,
     Slice,
     check_columns,
@@ -36,6 +36,13 @@ class SqliteHistory(NumberedHistory):
         check_columns(piece.relation, columns)
         return self._events(piece, columns) if piece.relation == "events" else self._tasks(piece, columns)
 
+    def packed(self, piece: Slice, columns: Sequence[str]) -> Iterator[Packed | list[Column]]:
+        check_columns(piece.relation, columns)
+        if piece.relation == "events":  # which are many to a row already
+            yield from self._events(piece, columns)
+        else:
+            yield from packing.chunks(self._space, piece, columns)
+
     def _ends(self, relation: Relation) -> tuple[int, int]:
         return self._log_ends() if relation == "events" else self._record_ends()
 
@@ -55,17 +62,8 @@ class SqliteHistory(NumberedHistory):
         return (0, 0) if first is None else (last - self._space.first, first - self._space.first - 1)
 
     def _tasks(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
-        where, query = piece.where, _projected(tuple(columns))
-        parameters: dict[str, Any] = {
-            "after": self._space.first + int(piece.after),
-            "upto": self._space.first + int(piece.upto),
-            "state": None if where.state is None else where.state.value,
-            "queue": where.queue,
-            "name": where.name,
-            "since": None if where.since is None else where.since.timestamp(),
-            "until": None if where.until is None else where.until.timestamp(),
-            "limit": _ROWS,
-        }
+        query = _projected(columns)
+        parameters = packing.parameters(self._space, piece) | {"limit": _ROWS}
         rows: list[tuple[Any, ...]] = []
         while not rows or len(rows) == _ROWS:
             with self._space.file.reading() as connection:
@@ -103,11 +101,10 @@ class SqliteHistory(NumberedHistory):
         return begin, lines
 
 
-@cache
-def _projected(columns: tuple[str, ...]) -> str:
+def _projected(columns: Sequence[str]) -> str:
     """The statement with the columns that are asked for alone; their names are the contract's, checked before."""
     names = ", ".join(f'"{name}"' for name in ("seq", *columns))
-    return f"SELECT {names} FROM ({SQL['history_tasks']})"  # noqa: S608 - no name comes from outside
+    return f"SELECT {names} FROM ({SQL['history_tasks']}) ORDER BY seq LIMIT :limit"  # noqa: S608 - no name comes from outside
 
 
 def _event_columns(first: int, lines: Sequence[_Line], where: HistoryFilter, columns: Sequence[str]) -> list[Column]:

@@ -1,6 +1,6 @@
--- History.chunks: records in the order of their arrival, from one place to another; a filter that is NULL lets all pass.
--- Moments as whole microseconds, rounded by a sum, for a function call takes as long as a column. What the reader does not
--- ask for, SQLite does not look at.
+-- History.chunks and History.packed, who add what they want of it: records from one place to another; a filter that is NULL
+-- lets all pass. Moments as whole microseconds, rounded by a sum, for a function call takes as long as a column. What the
+-- reader does not ask for, SQLite does not look at.
 SELECT
     seq, id, name, queue, state, attempt, priority, worker, CAST(error AS TEXT) AS error,
     CAST(enqueued_at * 1000000 + 0.5 AS INTEGER) AS enqueued_at,
@@ -17,4 +17,3 @@ WHERE
     AND (:name IS NULL OR t.name = :name)
     AND (:since IS NULL OR t.enqueued_at >= :since)
     AND (:until IS NULL OR t.enqueued_at < :until)
-ORDER BY t.seq LIMIT :limit
