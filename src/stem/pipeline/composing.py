@@ -1,6 +1,6 @@
 """Rows of a DataFrame into calls of tasks: a batch at a time, each row's own doing kept to what differs from row to row."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import repeat

@@ -1,5 +1,6 @@
 """Staged pushes beside an SQLite file: a file a job, read by the one transaction that makes tasks of them."""
 
+import fcntl
 import os
 import sqlite3
 import time
@@ -23,7 +24,8 @@ from stem.core.errors import StoreRefused
 # the journal, which costs next to nothing where rows are only added.
 _PRAGMAS = ("page_size = 16384", "journal_mode = TRUNCATE", "synchronous = OFF", "cache_size = -16384")
 _WAIT_SECONDS = 60.0  # for others that stage parts of the same job
-_TAILS = ("", "-journal")
+_TURN = "-turn"
+_TAILS = ("", "-journal", _TURN)
 
 
 class SqliteStaging(Staging):
@@ -36,11 +38,12 @@ class SqliteStaging(Staging):
             return self._remembered(connection, job)
 
     def _stage(self, job: str, part: str, calls: Calls) -> None:
-        with self._opened(job) as connection:
+        different = dict.fromkeys(_kinds(calls))  # looked for before others have to wait
+        with self._opened(job) as connection, self._turn(job):
             connection.execute("BEGIN IMMEDIATE")
             ((number,),) = connection.execute(SQL["stage_part_add"], (part, len(calls.ids))).fetchall()
             ((last,),) = connection.execute(SQL["stage_kind_last"]).fetchall()
-            kinds = {kind: last + place for place, kind in enumerate(dict.fromkeys(_kinds(calls)), 1)}
+            kinds = {kind: last + place for place, kind in enumerate(different, 1)}
             connection.executemany(SQL["stage_kind_add"], [(place, number, *kind) for kind, place in kinds.items()])
             if len(kinds) == 1:
                 places: Iterable[int] = repeat(last + 1)
@@ -107,6 +110,14 @@ class SqliteStaging(Staging):
     def _remembered(self, connection: sqlite3.Connection, job: str) -> Promotion | None:
         row = connection.execute(SQL["stage_job_get"], (self._space.ns, job)).fetchone()
         return None if row is None else Promotion(*row)
+
+    @contextmanager
+    def _turn(self, job: str) -> Iterator[None]:
+        """One writer at a time, woken when it is its turn: SQLite's own waiting is a sleep, mostly too long a one. Who finds
+        the lock's file replaced by that of a later try still has SQLite's lock."""
+        with translated(self._file(job)), open(f"{self._file(job)}{_TURN}", "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def _file(self, job: str) -> Path:
         return self._folder / sha256(f"{self._space.ns}/{job}".encode()).hexdigest()[:32]
