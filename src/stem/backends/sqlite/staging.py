@@ -1,6 +1,5 @@
 """Staged pushes beside an SQLite file: a file a job, read by the one transaction that makes tasks of them."""
 
-import fcntl
 import os
 import sqlite3
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from stem.backends.sqlite import log
-from stem.backends.sqlite.refusals import translated
+from stem.backends.sqlite.refusals import is_busy, translated
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 from stem.contracts.staging import LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, incomplete
@@ -24,8 +23,8 @@ from stem.core.errors import StoreRefused
 # the journal, which costs next to nothing where rows are only added.
 _PRAGMAS = ("page_size = 16384", "journal_mode = TRUNCATE", "synchronous = OFF", "cache_size = -16384")
 _WAIT_SECONDS = 60.0  # for others that stage parts of the same job
-_TURN = "-turn"
-_TAILS = ("", "-journal", _TURN)
+_GLANCE_SECONDS = 0.001
+_TAILS = ("", "-journal")
 
 
 class SqliteStaging(Staging):
@@ -39,8 +38,8 @@ class SqliteStaging(Staging):
 
     def _stage(self, job: str, part: str, calls: Calls) -> None:
         different = dict.fromkeys(_kinds(calls))  # looked for before others have to wait
-        with self._opened(job) as connection, self._turn(job):
-            connection.execute("BEGIN IMMEDIATE")
+        with self._opened(job) as connection:
+            _begin(connection)
             ((number,),) = connection.execute(SQL["stage_part_add"], (part, len(calls.ids))).fetchall()
             ((last,),) = connection.execute(SQL["stage_kind_last"]).fetchall()
             kinds = {kind: last + place for place, kind in enumerate(different, 1)}
@@ -111,14 +110,6 @@ class SqliteStaging(Staging):
         row = connection.execute(SQL["stage_job_get"], (self._space.ns, job)).fetchone()
         return None if row is None else Promotion(*row)
 
-    @contextmanager
-    def _turn(self, job: str) -> Iterator[None]:
-        """One writer at a time, woken when it is its turn: SQLite's own waiting is a sleep, mostly too long a one. Who finds
-        the lock's file replaced by that of a later try still has SQLite's lock."""
-        with translated(self._file(job)), open(f"{self._file(job)}{_TURN}", "ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-
     def _file(self, job: str) -> Path:
         return self._folder / sha256(f"{self._space.ns}/{job}".encode()).hexdigest()[:32]
 
@@ -152,6 +143,20 @@ def prune_leftovers(space: Space) -> int:
                 _remove(Path(entry.path))
                 gone += 1
     return gone
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    """Looks again and again whether it may: SQLite's own waiting soon sleeps longer than the others write."""
+    end = time.monotonic() + _WAIT_SECONDS
+    connection.execute("PRAGMA busy_timeout = 0").fetchall()
+    while not connection.in_transaction:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() >= end:
+                raise
+            time.sleep(_GLANCE_SECONDS)
+    connection.execute(f"PRAGMA busy_timeout = {_WAIT_SECONDS * 1000:.0f}").fetchall()
 
 
 def _remove(path: Path) -> None:
