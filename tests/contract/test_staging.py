@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import psycopg
 import pytest
 import redis
@@ -54,6 +55,19 @@ def test_nothing_is_seen_before_the_promotion_and_everything_after_it(store: Sto
     assert [event.task_id for event in told if event.task_id in first] == first, "in the order of its part"
     assert record(store, "a01499").state is State.QUEUED
     assert ids(claim(store, limit=3)) == first[:3]
+
+
+def test_calls_that_differ_in_id_and_arguments_alone_are_delivered_as_they_were_staged(store: Store) -> None:
+    told = {letter * length: "ü☃\\" * length for letter in "ab" for length in (1, 31, 32, 36, 100)}
+    sent = [Push(an_envelope(id, args={"a": text})) for id, text in told.items()]
+    store.staging.stage("all are new", "p", calls_of(sent[:5]))
+    store.staging.stage("one is known", "p", calls_of(sent[5:]))
+    store.broker.push([sent[7]])
+
+    assert store.staging.promote("all are new", [Part("p", 5)]) == Promotion(5, 0)
+    assert store.staging.promote("one is known", [Part("p", 5)]) == Promotion(4, 1)
+    got = {each.envelope.id: msgspec.json.decode(each.envelope.args) for each in claim(store, limit=20)}
+    assert got == {id: {"a": text} for id, text in told.items()}
 
 
 def test_a_promoted_call_is_delivered_as_it_was_staged_and_can_be_settled(store: Store) -> None:

@@ -86,6 +86,9 @@ def test_ids_follow_from_job_partition_and_row_and_order_the_rows() -> None:
     assert first == sorted(first) == [*RowIds("job", 0).numbered(0, 10), *RowIds("job", 0).numbered(10, 4990)]
     others = [*RowIds("job", 1).numbered(0, 5000), *RowIds("other", 0).numbered(0, 5000)]
     assert len({*first, *others}) == 15000
+    assert first[4711] == "1280736b-4b00-8001-8267-92598f0b8eb8", (
+        "in every version: a job may be run again after an upgrade"
+    )
     assert RowIds("job", 0).keyed("a") == RowIds("job", 7).keyed("a") != RowIds("other", 0).keyed("a")
 
 

@@ -1,6 +1,6 @@
 """Rows of a DataFrame into calls of tasks: a batch at a time, each row's own doing kept to what differs from row to row."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import repeat
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SPREAD = 0x9E3779B97F4A7C15  # the golden ratio: neighbours differ in every digit
+_LENGTH = 36  # of a UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class Composer:
     def _ids_of(self, batch: "pa.RecordBatch", first: int) -> list[str | None]:
         column = self._write.columns.get("key")
         if column is None:
-            return list(self._ids.numbered(first, len(batch)))
+            return list[str | None](self._ids.numbered(first, len(batch)))
         return [None if key is None else self._ids.keyed(key) for key in values(batch.column(column))]
 
     def _lines(self, batch: "pa.RecordBatch", kinds: Sequence[Kind | str]) -> list[str] | None:
@@ -200,11 +201,23 @@ class RowIds:
         self._job = blake2b(job.encode(), digest_size=5).hexdigest()
         self._keyed = blake2b(job.encode(), digest_size=11)
 
-    def numbered(self, first: int, count: int) -> Iterator[str]:
-        prefix, noise = self._prefix, self._noise
-        for row in range(first, first + count):
-            digits = f"{row << 48 | (row * _SPREAD + noise) & 0xFFFFFFFFFFFF:020x}"
-            yield f"{prefix}{digits[:2]}-8{digits[2:5]}-8{digits[5:8]}-{digits[8:]}"
+    def numbered(self, first: int, count: int) -> list[str]:
+        """All at once: a text put together for each row would be the half of what composing costs."""
+        import numpy as np
+
+        rows = np.arange(first, first + count, dtype=np.uint64)
+        digits = np.empty((count, 10), np.uint8)
+        digits[:, :4] = rows.astype(">u4").view(np.uint8).reshape(count, 4)
+        spread = rows * np.uint64(_SPREAD) + np.uint64(self._noise)
+        digits[:, 4:] = spread.astype(">u8").view(np.uint8).reshape(count, 8)[:, 2:]
+        shown = np.frombuffer(digits.tobytes().hex().encode(), np.uint8).reshape(count, 20)
+        ids = np.empty((count, _LENGTH), np.uint8)
+        ids[:] = np.frombuffer(f"{self._prefix}00-8000-8000-000000000000".encode(), np.uint8)
+        for there, here in ((slice(11, 13), slice(2)), (slice(15, 18), slice(2, 5)), (slice(20, 23), slice(5, 8))):
+            ids[:, there] = shown[:, here]
+        ids[:, 24:] = shown[:, 8:]
+        text = ids.tobytes().decode()
+        return [text[at : at + _LENGTH] for at in range(0, len(text), _LENGTH)]
 
     def keyed(self, key: object) -> str:
         hashed = self._keyed.copy()

@@ -12,7 +12,7 @@ from stem.backends.postgres.link import Timed
 from stem.backends.postgres.space import Space
 from stem.backends.postgres.speaking import Row
 from stem.backends.postgres.statements import call, text
-from stem.contracts.staging import Calls, Column, Part, Promotion, Staging, incomplete
+from stem.contracts.staging import Calls, Part, Promotion, Staging, incomplete
 from stem.core.errors import StoreRefused
 
 _PROMOTION_SECONDS = 3600.0  # as long as it may take to write the largest of jobs
@@ -28,10 +28,12 @@ class PostgresStaging(Staging):
         return Promotion(*rows[0]) if rows else None
 
     def _stage(self, job: str, part: str, calls: Calls) -> None:
-        lines = _lines(part, calls)
+        names, lines = _lines(part, calls)
         space = self._space
         table = space.call("stage_open", job)[0][0]
-        copy = sql.SQL(text("asks/stage_copy.sql")).format(table=sql.Identifier(space.schema, table))
+        copy = sql.SQL(text("asks/stage_copy.sql")).format(
+            table=sql.Identifier(space.schema, table), columns=sql.SQL(", ").join(map(sql.Identifier, names))
+        )
         note = call("stage_note", 6, space.schema)
 
         def write(conn: Timed) -> None:
@@ -76,31 +78,34 @@ class PostgresStaging(Staging):
             conn.close()
 
 
-def _lines(part: str, calls: Calls) -> str:
-    """As COPY reads them: cells between tabs, where only a backslash has to be doubled, for JSON holds no raw tab or end
-    of line and names neither."""
-    metas = (
-        repeat(_NULL) if calls.metas is None else [_NULL if m is None else m.replace("\\", "\\\\") for m in calls.metas]
-    )
-    bodies: Iterable[str] = calls.bodies
-    if any("\\" in body for body in calls.bodies):
-        bodies = [body.replace("\\", "\\\\") for body in calls.bodies]
-    columns = (
-        repeat(part.replace("\\", "\\\\")),
-        calls.ids,
-        calls.names,
-        calls.queues,
-        map(str, calls.priorities),
-        _numbers(calls.delays_seconds),
-        _numbers(calls.dues_at),
-        _numbers(calls.lifetimes_seconds),
-        _numbers(calls.expiries_at),
-        _numbers(calls.visibilities_seconds),
-        metas,
-        bodies,
-    )
-    return "\n".join(map("\t".join, zip(*columns, strict=False))) + "\n"
+def _lines(part: str, calls: Calls) -> tuple[list[str], str]:
+    """The names of the columns that have anything to say, and these as COPY reads them: cells between tabs, where only a
+    backslash has to be doubled, for JSON holds no raw tab or end of line and names neither."""
+    moments = {
+        "delay_seconds": calls.delays_seconds,
+        "due_at": calls.dues_at,
+        "lifetime_seconds": calls.lifetimes_seconds,
+        "expires_at": calls.expiries_at,
+        "visibility_timeout": calls.visibilities_seconds,
+    }
+    columns: dict[str, Iterable[str]] = {
+        "part": repeat(_escaped(part)),
+        "id": calls.ids,
+        "name": calls.names,
+        "queue": calls.queues,
+        "priority": map(str, calls.priorities),
+        **{name: _numbers(column) for name, column in moments.items() if column is not None},
+        **(
+            {} if calls.metas is None else {"meta": [_NULL if meta is None else _escaped(meta) for meta in calls.metas]}
+        ),
+        "body": map(_escaped, calls.bodies) if any("\\" in body for body in calls.bodies) else calls.bodies,
+    }
+    return list(columns), "\n".join(map("\t".join, zip(*columns.values(), strict=False))) + "\n"
 
 
-def _numbers(column: Column) -> Iterable[str]:
-    return repeat(_NULL) if column is None else [_NULL if value is None else str(value) for value in column]
+def _escaped(cell: str) -> str:
+    return cell.replace("\\", "\\\\")
+
+
+def _numbers(column: Sequence[float | None]) -> list[str]:
+    return [_NULL if value is None else str(value) for value in column]

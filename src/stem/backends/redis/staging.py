@@ -72,14 +72,18 @@ def _alike(calls: Calls) -> list[bytes]:
         return []
     ((name, queue, priority),) = kinds
     between = b"".join(map(pack, (name, queue, priority, False, False)))
-    head = b"\x96" + b"".join(map(pack, (True, name, queue, priority)))
+    head = b"\x97" + b"".join(map(pack, (True, name, queue, priority))) + _text(between)
+    ids, bodies = list(map(pack, calls.ids)), [body.encode() for body in calls.bodies]
+    heads = {length: _body_head(length) for length in {*map(len, bodies)}}
+    pieces: list[bytes] = []
+    for id, body in zip(ids, bodies, strict=True):
+        pieces += (id, heads[len(body)], body)
     chunks = []
-    for first in range(0, len(calls.ids), CHUNK):
-        ids = list(map(pack, calls.ids[first : first + CHUNK]))
-        bodies = map(pack, calls.bodies[first : first + CHUNK])
-        stored = b"".join([id + _text(id + between + body) for id, body in zip(ids, bodies, strict=True)])
-        listed = _list(len(ids)) + b"".join(ids)
-        chunks.append(head + _text(listed) + _list(2 * len(ids)) + stored)
+    for first in range(0, len(ids), CHUNK):
+        listed = ids[first : first + CHUNK]
+        told = _text(_list(len(listed)) + b"".join(listed))
+        rows = b"".join(pieces[3 * first : 3 * (first + CHUNK)])
+        chunks.append(head + told + _list(2 * len(listed)) + rows)
     return chunks
 
 
@@ -126,6 +130,12 @@ def _says_something(column: Sequence[object] | None) -> bool:
 def _text(raw: bytes) -> bytes:
     """Bytes as a packed string: the server's msgpack knows no other kind."""
     return b"\xdb" + len(raw).to_bytes(4, "big") + raw
+
+
+def _body_head(length: int) -> bytes:
+    """What comes before a body of so many bytes that is packed, and then packed again to stay so."""
+    packed = pack(" " * length)
+    return _text(packed)[: -length or None]
 
 
 def _list(length: int) -> bytes:

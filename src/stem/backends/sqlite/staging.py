@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from stem.backends.sqlite import log
-from stem.backends.sqlite.refusals import translated
+from stem.backends.sqlite.refusals import is_busy, translated
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 from stem.contracts.staging import LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, incomplete
@@ -23,6 +23,7 @@ from stem.core.errors import StoreRefused
 # the journal, which costs next to nothing where rows are only added.
 _PRAGMAS = ("page_size = 16384", "journal_mode = TRUNCATE", "synchronous = OFF", "cache_size = -16384")
 _WAIT_SECONDS = 60.0  # for others that stage parts of the same job
+_GLANCE_SECONDS = 0.001
 _TAILS = ("", "-journal")
 
 
@@ -36,11 +37,12 @@ class SqliteStaging(Staging):
             return self._remembered(connection, job)
 
     def _stage(self, job: str, part: str, calls: Calls) -> None:
+        different = dict.fromkeys(_kinds(calls))  # looked for before others have to wait
         with self._opened(job) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+            _begin(connection)
             ((number,),) = connection.execute(SQL["stage_part_add"], (part, len(calls.ids))).fetchall()
             ((last,),) = connection.execute(SQL["stage_kind_last"]).fetchall()
-            kinds = {kind: last + place for place, kind in enumerate(dict.fromkeys(_kinds(calls)), 1)}
+            kinds = {kind: last + place for place, kind in enumerate(different, 1)}
             connection.executemany(SQL["stage_kind_add"], [(place, number, *kind) for kind, place in kinds.items()])
             if len(kinds) == 1:
                 places: Iterable[int] = repeat(last + 1)
@@ -141,6 +143,20 @@ def prune_leftovers(space: Space) -> int:
                 _remove(Path(entry.path))
                 gone += 1
     return gone
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    """Looks again and again whether it may: SQLite's own waiting soon sleeps longer than the others write."""
+    end = time.monotonic() + _WAIT_SECONDS
+    connection.execute("PRAGMA busy_timeout = 0").fetchall()
+    while not connection.in_transaction:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() >= end:
+                raise
+            time.sleep(_GLANCE_SECONDS)
+    connection.execute(f"PRAGMA busy_timeout = {_WAIT_SECONDS * 1000:.0f}").fetchall()
 
 
 def _remove(path: Path) -> None:
