@@ -133,7 +133,20 @@ def test_a_bulk_runs_on_the_server_and_a_revoke_ends_it_there(remote: str, tmp_p
     few, many = tmp_path / "few.parquet", tmp_path / "many.parquet"
     pq.write_table(pa.table({"n": range(40), "mended": [str(tmp_path / "mended")] * 40}), few)
     pq.write_table(pa.table({"n": range(900), "book": [str(book)] * 900, "seconds": [0.1] * 900}), many)
-    words = ["--app", BULK, "--task", "fussy", "--from", few, "--to", tmp_path / "some", "--key", "n", "--id", "b1"]
+    words = [
+        "--app",
+        BULK,
+        "--task",
+        "fussy",
+        "--from",
+        str(few),
+        "--to",
+        f"{tmp_path}/some",
+        "--key",
+        "n",
+        "--id",
+        "b1",
+    ]
     command = [sys.executable, "-m", "stem", "pipeline", "bulk", "--remote", remote, *words, "--json"]
     told = subprocess.run(command, env=environment(url, NAMESPACE), capture_output=True, text=True, timeout=120)
     assert told.returncode == 0, told.stderr
