@@ -7,23 +7,18 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import EventKind, State
 from support.arrows import walk
-from support.builders import a_push
 from support.facts import lives
-from support.fleet import Fleet, FleetWorker, a_fleet
+from support.fleet import Fleet, a_fleet
+from support.striking import SHORT, Campaign
 from support.until import until
 
 SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "5"))
-WORKERS = 3
-BATCH = 40
-SHORT: dict[str, Any] = {"concurrency": 2, "lease_seconds": 1.0, "reclaim_seconds": 0.25}
 
 
 @pytest.fixture
@@ -35,71 +30,12 @@ def test_nothing_is_lost_or_doubled_while_workers_are_killed(fleet: Fleet) -> No
     seed = int(os.environ.get("STEM_CAMPAIGN_SEED") or random.randrange(2**32))
     print(f"STEM_CAMPAIGN_SEED={seed} STEM_CAMPAIGN_SECONDS={SECONDS:g}")
     campaign = Campaign(fleet, random.Random(seed))
-    campaign.run()
+    end = time.monotonic() + SECONDS
+    campaign.run(lambda: time.monotonic() > end)
     assert campaign.kills > SECONDS, "hardly anyone was killed; the campaign proves nothing"
     campaign.calm_down()
     fleet.ended(campaign.acknowledged, seconds=60)
     check(fleet, campaign.acknowledged)
-
-
-class Campaign:
-    def __init__(self, fleet: Fleet, dice: random.Random) -> None:
-        self.fleet = fleet
-        self.dice = dice
-        self.acknowledged: list[str] = []
-        self.kills = 0
-
-    def run(self) -> None:
-        workers = [self.fleet.start(is_awaited=False, **SHORT) for _ in range(WORKERS)]
-        self.fleet.ready(*workers)
-        self.load()
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            self.load()
-            self.wait()
-            place = self.dice.randrange(WORKERS)
-            workers[place] = self.strike(workers[place])
-
-    def load(self) -> None:
-        """Tasks that take between nothing and a good part of the lease."""
-        first = len(self.acknowledged)
-        naps: list[tuple[str, dict[str, float]]] = [("nap", {"seconds": 0.05}), ("nap", {"seconds": 0.4})]
-        tasks = [*naps, ("doze", {"seconds": 0.1}), *[("note", dict[str, float]())] * 6]
-        pushes = []
-        for n in range(first, first + BATCH):
-            name, args = self.dice.choice(tasks)
-            pushes.append(a_push(f"t{n}", name=name, args={"mark": f"t{n}", **args}))
-        self.acknowledged += self.fleet.push_all(pushes)
-
-    def wait(self) -> None:
-        """Until a moment that falls into the middle of something."""
-        begun, more = len(self.fleet.ledger.entries()), self.dice.randrange(1, 30)
-        with suppress(AssertionError):  # all that can run may be waiting for a lease to run out
-            until(lambda: len(self.fleet.ledger.entries()) > begun + more, seconds=0.3)
-
-    def strike(self, worker: FleetWorker) -> FleetWorker:
-        """Kill one of its processes; who has lost the supervisor is replaced."""
-        self.kills += 1
-        with suppress(psutil.NoSuchProcess, ValueError, IndexError):
-            whom = self.dice.choice(("supervisor", "server", "isolate", "isolate"))
-            if whom == "server":
-                worker.server.kill()
-                return worker
-            if whom == "isolate":
-                self.dice.choice(worker.isolates).kill()
-                return worker
-        worker.kill()
-        return self.fleet.start(is_awaited=False, **SHORT)
-
-    def calm_down(self) -> None:
-        """From here on nobody is killed. What was given up as a crash loop gets another chance: the crashes were ours."""
-        self.fleet.start(**SHORT)
-        until(self._is_quiet, seconds=60, every=0.1)
-
-    def _is_quiet(self) -> bool:
-        self.fleet.store.deadletters.replay(DeadFilter(reason="crash-loop"))
-        depth = self.fleet.depth()
-        return (depth.ready, depth.delayed, depth.running, depth.dead) == (0, 0, 0, 0)
 
 
 def check(fleet: Fleet, acknowledged: list[str]) -> None:

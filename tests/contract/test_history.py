@@ -159,6 +159,17 @@ def test_a_log_that_was_pruned_begins_where_it_is_kept(open_store: OpenStore) ->
     assert store.history.advance(None, limit=2) == kept[1]
 
 
+def test_a_reader_hears_how_many_events_were_dropped_before_it_came(open_store: OpenStore) -> None:
+    store = open_store(retention=Retention(events_count=5))
+    store.broker.push([a_push(f"t{n}") for n in range(20)])
+    offsets = [event.offset for event in all_events(store)]
+    assert store.history.missed(offsets[2]) == 0
+    while store.upkeep.prune():
+        pass
+    assert store.history.missed(offsets[2]) in (12, None)  # a store that does not count says that there may be some
+    assert store.history.missed(offsets[-5]) == store.history.missed(offsets[-1]) == 0
+
+
 def test_filters_choose_what_a_listing_would(store: Store) -> None:
     live(store)
     tasks = listed_tasks(store)

@@ -24,6 +24,7 @@ SLOW = {
     "test_jobs_killed",
     "test_lake_kills",
     "test_lake_stores",
+    "test_sink_terminal",
 }
 
 

@@ -13,18 +13,21 @@ from pyspark.sql import DataFrame, SparkSession
 from stem.backends import connect
 from stem.contracts.rollups import merged
 from stem.contracts.store import Store
-from stem.core.config import Settings
+from stem.core.config import Retention, Settings
 from stem.core.errors import LakeRefused
 from stem.core.event import Event
 from stem.pipeline import lake as lakes
 from stem.pipeline import shapes
 from stem.pipeline.delta import Output, Table, write
 from stem.pipeline.flow import Batch, Flow
+from stem.pipeline.gaps import Gap
 from stem.pipeline.holding import Holding
 from stem.pipeline.ingest import Ingest
 from stem.pipeline.lake import Lake
 from stem.pipeline.landing import Landing
 from stem.pipeline.minutes import minutes
+from stem.pipeline.report import report
+from stem.pipeline.report_text import text
 from stem.pipeline.retention import tend
 from stem.pipeline.rollups import gold, queues
 from support.past import live
@@ -157,6 +160,25 @@ def test_a_table_of_an_older_stem_gains_the_columns_that_it_lacks(spark: SparkSe
     more = spark.sql("select '2' as offset, timestamp'2026-01-01 00:00:00' as at, 'red' as colour")
     new.commit(write(more, [Output(new, "at")])[0], app="a", batch=1)
     assert {(row.offset, row.colour) for row in new.frame(spark).collect()} == {("1", None), ("2", "red")}
+
+
+def test_what_the_store_dropped_before_it_was_read_is_told_once_and_stands_in_the_report(
+    spark: SparkSession, past: Store, url: str, fill: Fill
+) -> None:
+    lake, read = fill(events_a_batch=1000), int(past.events.head() or 0)
+    live(past, 200)
+    pruning = connect(url, Settings(retention=Retention(events_count=100)))
+    while pruning.upkeep.prune():
+        continue
+    pruning.upkeep.close()
+    (oldest,) = past.events.read(None, limit=1)
+    told: list[Gap] = []
+    for _ in range(2):
+        Flow(Settings(broker_url=url), lake.root, warned=told.append).run(lambda: spark)
+        live(past, 1)
+    assert [gap.events for gap in told] == [int(oldest.offset) - read - 1] and told[0].until == oldest.at
+    made = report(lake, spark, since=EVER[0], until=EVER[1])
+    assert made.gaps == told and text(made).count(f"warning: {told[0].events:,} events were dropped by the store") == 1
 
 
 def test_a_lake_of_a_newer_stem_is_refused_and_left_alone(past: Store, fill: Fill) -> None:

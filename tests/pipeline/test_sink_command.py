@@ -26,7 +26,9 @@ def test_a_file_becomes_tasks_once(spark: SparkSession, tmp_path: Path, capfd: p
     assert run([*command, "--queue", "q", "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == {"job": "monday", "created": 2, "known": 0}
     assert run(command) == 0
-    assert capfd.readouterr().out == "2 tasks enqueued. Job monday\n"
+    told = capfd.readouterr()
+    assert told.out == "2 tasks enqueued. Job monday\n"
+    assert not {*told.err} & {"\x1b", "\r"}  # no bar where there is no terminal
     store = connect(f"sqlite:///{tmp_path}/stem.db", Settings())
     assert [each.envelope.arguments() for each in claim(store, "q")] == [
         {"to": "ada", "copies": 1},

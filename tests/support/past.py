@@ -14,12 +14,21 @@ from support.builders import a_push
 _DONE = Done(msgspec.Raw(b"1"))
 
 
-def live(store: Store, tasks: int, *, names: Sequence[str] = ("mail.send", "report.make"), worker: str = "w1") -> None:
+def live(
+    store: Store,
+    tasks: int,
+    *,
+    names: Sequence[str] = ("mail.send", "report.make"),
+    worker: str = "w1",
+    queue: str = "default",
+) -> None:
     """So many tasks come, run and end, in each of the ways there are; some ways by turns, so that counts differ."""
     for start in range(0, tasks, 500):
         count = min(500, tasks - start)
-        store.broker.push([a_push(name=names[number % len(names)]) for number in range(start, start + count)])
-        deliveries = store.broker.claim(["default"], limit=count, lease_seconds=60)
+        store.broker.push(
+            [a_push(name=names[number % len(names)], queue=queue) for number in range(start, start + count)]
+        )
+        deliveries = store.broker.claim([queue], limit=count, lease_seconds=60)
         endings = [
             Ending(delivery.lease, _settlement(number), run_seconds=_run_seconds(number))
             for number, delivery in enumerate(deliveries, start)

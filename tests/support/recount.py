@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from stem.core.event import Event
 from stem.pipeline.lake import Lake
 from stem.pipeline.rollups import gold
+from stem.pipeline.rollups.throughput import KINDS
 
 
 def assert_equals_a_recount(spark: SparkSession, lake: Lake, logged: list[Event]) -> None:
@@ -17,17 +18,19 @@ def assert_equals_a_recount(spark: SparkSession, lake: Lake, logged: list[Event]
     assert {(row["name"], row["kind"]): row["count"] for row in kept} == kinds
     ended = [event for event in logged if _is_attempt(event)]
     assert sorted(row.offset for row in lake.attempts.frame(spark).collect()) == sorted(e.offset for e in ended)
-    minutes = Counter((_minute(event), event.name, event.worker, event.kind.value) for event in logged)
+    minutes = Counter[tuple[object, ...]](
+        (_minute(event), event.name, event.worker, event.kind.value) for event in logged
+    )
     rows = [row.asDict() for row in gold.over(lake.rollups.frame(spark), *gold.KEYS).collect()]
     counted = Counter[tuple[object, ...]]()
     for row in rows:
-        for kind in ("enqueued", "started", "succeeded", "retried", "failed", "revoked", "requeued", "throttled"):
-            counted[row["minute"].isoformat()[:16], row["name"], row["worker"], kind] += row[kind] or 0
-        counted[row["minute"].isoformat()[:16], row["name"], row["worker"], "dead-lettered"] += (
-            row["dead_lettered"] or 0
-        )
-    counted = +counted
-    assert counted == +Counter({key: count for key, count in minutes.items() if not key[3].startswith("worker-")})
+        for kind in KINDS:
+            counted[row["minute"].isoformat()[:16], row["name"], row["worker"], kind.replace("_", "-")] += (
+                row[kind] or 0
+            )
+    for key in [key for key in minutes if str(key[3]).startswith("worker-")]:
+        del minutes[key]
+    assert (counted - minutes, minutes - counted) == (Counter(), Counter())  # too many, too few
     ran = [(event.at - event.started_at).total_seconds() for event in ended if event.started_at]
     for column in ("run_seconds", "busy_seconds"):
         assert sum(row[column] or 0 for row in rows) == pytest.approx(sum(ran))

@@ -11,13 +11,13 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyspark
 import pytest
 
+from stem.cli.main import run as stem
 from stem.core.record import TaskRecord
-from stem.core.revoke import RevokeRequest
 from stem.pipeline import java
 from support.until import until
 from support.working import Desk, WorkerProcess, worker_process
@@ -28,7 +28,7 @@ START_SECONDS = 90.0  # of a JVM, on a machine where others start theirs
 
 @contextmanager
 def spark_worker(
-    url: str, namespace: str, directory: Path, *, remote: str | None = None, **options: Any
+    url: str, namespace: str, directory: Path, *, remote: str | None = None, app: str = APP, **options: Any
 ) -> Iterator[WorkerProcess]:
     """With a Spark of its own, or on the Connect server at that address."""
     with pytest.MonkeyPatch.context() as environment:
@@ -37,19 +37,24 @@ def spark_worker(
             environment.setenv("STEM_SPARK_MASTER", os.environ.get("STEM_SPARK_MASTER", "local[2]"))
         else:
             environment.setenv("STEM_SPARK_REMOTE", remote)
-        with worker_process(url, namespace, APP, directory, **{"concurrency": 1, **options}) as worker:
+        with worker_process(url, namespace, app, directory, **{"concurrency": 1, **options}) as worker:
             yield worker
 
 
+class ConnectServer(NamedTuple):
+    address: str
+    ui: str  # which it tells no client of
+
+
 @contextmanager
-def connect_server(directory: Path) -> Iterator[str]:
-    """A real one, as PySpark ships it; its address."""
-    found, port = java.find(), free_port()
+def connect_server(directory: Path) -> Iterator[ConnectServer]:
+    """A real one, as PySpark ships it."""
+    found, port, ui_port = java.find(), free_port(), free_port()
     conf = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.python.task.killTimeout": "200ms",
-        "spark.ui.enabled": "false",
+        "spark.ui.port": str(ui_port),
     }
     given = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     options = [
@@ -81,7 +86,7 @@ def connect_server(directory: Path) -> Iterator[str]:
         )
     try:
         until(lambda: is_open(server, port), seconds=START_SECONDS, every=0.1)
-        yield f"sc://127.0.0.1:{port}"
+        yield ConnectServer(f"sc://127.0.0.1:{port}", f"http://127.0.0.1:{ui_port}")
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
@@ -112,6 +117,11 @@ class Marks:
         pairs = [line.split() for line in self.path.read_text().splitlines() if line.count(" ") == 1]
         return [float(at) for name, at in pairs if who is None or name == str(who)]
 
+    def authors(self) -> list[str]:
+        """Each once, in the order of their first marks."""
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        return list(dict.fromkeys(line.split()[0] for line in lines if line.count(" ") == 1))
+
     def wait_for(self, who: int = 0, *, seconds: float = START_SECONDS) -> None:
         until(lambda: self.of(who), seconds=seconds, every=0.02)
 
@@ -126,7 +136,10 @@ class Marks:
 
 
 def revoke(desk: Desk, task_id: str) -> None:
-    desk.app.store.revokes.put([RevokeRequest(task_id=task_id, terminate=True)])
+    """As an operator does; a worker that was killed answers nothing."""
+    settings = desk.app.settings
+    where = ["--broker-url", settings.broker_url, "--namespace", settings.namespace]
+    stem(["worker", "revoke", task_id, "--terminate", "--timeout", "1s", *where])
 
 
 def told_by_spark(record: TaskRecord) -> dict[str, Any]:

@@ -51,6 +51,7 @@ def run(
         keep_seconds=keep,
         events_a_batch=events or EVENTS_A_BATCH,
         told=telling.hear,
+        warned=lambda gap: click.echo(f"warning: {gap}", err=True),
     )
     stopped = Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())

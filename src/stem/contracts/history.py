@@ -95,6 +95,11 @@ class History(ABC):
         see if that is nearer; the given one if none follows. Costs no more than a look at so many entries of an index."""
 
     @abstractmethod
+    def missed(self, after: str) -> int | None:
+        """How many events behind this offset retention has dropped already; None: some perhaps, for the event of the offset
+        is dropped itself, and the store does not count them. An empty log tells nothing: 0."""
+
+    @abstractmethod
     def slices(
         self,
         relation: Relation,
@@ -167,6 +172,10 @@ class NumberedHistory(History):
         newest, dropped = self._ends("events")
         begin = max(int(after or 0), dropped)
         return str(min(begin + limit, newest)) if newest > begin else after
+
+    def missed(self, after: str) -> int | None:
+        _, dropped = self._ends("events")
+        return max(0, dropped - int(after))
 
     def slices(
         self,

@@ -14,6 +14,7 @@ from stem.contracts.store import Store
 from stem.core.config import Settings
 from stem.core.errors import LakeRefused, StemError, UsageError
 from stem.pipeline import lake as lakes
+from stem.pipeline.gaps import Gap, gap_before, noted
 from stem.pipeline.holding import Holding
 from stem.pipeline.ingest import Ingest
 from stem.pipeline.lake import Lake
@@ -61,6 +62,7 @@ class Flow:
     keep_seconds: float | None = None
     events_a_batch: int = EVENTS_A_BATCH
     told: Callable[[Batch], None] = lambda _: None
+    warned: Callable[[Gap], None] = lambda _: None
 
     def run(self, spark: "Callable[[], SparkSession]", *, is_wanted: Callable[[], bool] = lambda: True) -> None:
         """Until all that was there has been read, or, to follow, until no longer wanted. Raises LakeRefused, StemError."""
@@ -88,7 +90,7 @@ class Flow:
         being no reason to give up; but not for ever while nothing gets through."""
         kept = self.settings.retention.events_seconds
         landing = Landing(lake, store, keep_seconds=kept if self.keep_seconds is None else min(kept, self.keep_seconds))
-        batches = _Batches(self, lake, Ingest(lake, lambda: _sample(store), landing))
+        batches = _Batches(self, lake, store, Ingest(lake, lambda: _sample(store), landing))
         falls = done = 0
         while True:
             query = self._start(spark, lake, batches)
@@ -130,9 +132,10 @@ class Flow:
 class _Batches:
     """Called by Spark, batch by batch, in a thread of this process."""
 
-    def __init__(self, flow: Flow, lake: Lake, ingest: Ingest) -> None:
+    def __init__(self, flow: Flow, lake: Lake, store: Store, ingest: Ingest) -> None:
         self._flow = flow
         self._lake = lake
+        self._store = store
         self._ingest = ingest
         self.done = 0
         self._since_tended = 0
@@ -140,6 +143,10 @@ class _Batches:
 
     def __call__(self, events: "DataFrame", number: int) -> None:
         began_at = time.monotonic()
+        if (gap := gap_before(self._lake, self._store, number)) is not None:
+            log.warning("pipeline.gap events=%s since=%s until=%s", gap.events, gap.since, gap.until)
+            noted(self._lake, gap)
+            self._flow.warned(gap)
         count = self._ingest(events, number)
         seconds = time.monotonic() - began_at
         log.info("pipeline.batch number=%d events=%d seconds=%.2f", number, count, seconds)

@@ -8,6 +8,7 @@ import msgspec
 
 from stem.core.errors import LakeRefused
 from stem.core.fingerprint import normalised
+from stem.pipeline.gaps import Gap, gaps_of
 from stem.pipeline.lake import Lake
 from stem.pipeline.report_reading import Reading, reading
 from stem.pipeline.report_slo import Attainment, Objective, attained, success
@@ -119,6 +120,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     queues: list[QueueFigures]
     objectives: list[Attainment]
     slots: list[Slot]
+    gaps: list[Gap]
 
 
 def report(
@@ -163,6 +165,7 @@ def report(
         queues=[_queue(row) for row in now if row["view"] == "queue" and row["samples"]],
         objectives=[attained(each, by_name["now"], totals["now"]) for each in objectives],
         slots=[_slot(row) for row in sorted(now, key=lambda row: row["label"]) if row["view"] == "slot"],
+        gaps=[gap for gap in gaps_of(lake) if gap.until > since and gap.since < until],
     )
 
 

@@ -16,6 +16,7 @@ def html(report: Report) -> str:
     style = files("stem.pipeline").joinpath("report.css").read_text()
     title = f"Stem report · {report.task}" if report.task else "Stem report"
     parts = [
+        *(f'<p class="worse">{escape(str(gap))}</p>' for gap in report.gaps),
         _cards(report),
         _objectives(report),
         _throughput(report),

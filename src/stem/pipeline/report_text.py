@@ -10,7 +10,7 @@ _GAP = "  "
 
 def text(report: Report) -> str:
     of = f" of {report.task}" if report.task else ""
-    parts = [f"Report{of}, {words.period(report)}", _overall(report)]
+    parts = [f"Report{of}, {words.period(report)}", *(f"warning: {gap}" for gap in report.gaps), _overall(report)]
     parts += [_objectives(report)] if report.objectives else []
     parts += [_tasks(report), _failures(report)]
     parts += [_workers(report)] if report.workers else []

@@ -169,7 +169,7 @@ class Parts:
             if mode == "soft" and not told_at:
                 told_at = now
                 self.pool.stop_running("the worker is shutting down")
-            if told_at and now - told_at > settings.grace_seconds + 1.0:
+            if told_at and now - told_at > self.pool.grace_seconds + 1.0:
                 return
 
     def watch(self) -> None:

@@ -32,7 +32,19 @@ from stem.worker.brood import Brood, Parent
 from stem.worker.cell import REVOKED, SOFT_LIMIT
 from stem.worker.deaths import estate, is_out_of_memory
 from stem.worker.garbage import sought_seldom
-from stem.worker.guard import LOOK_SECONDS, Begun, Deaf, Defiant, InTheWay, Limits, Overdue, SoftlyOverdue, Told, look
+from stem.worker.guard import (
+    ENGINE_SECONDS,
+    LOOK_SECONDS,
+    Begun,
+    Deaf,
+    Defiant,
+    InTheWay,
+    Limits,
+    Overdue,
+    SoftlyOverdue,
+    Told,
+    look,
+)
 from stem.worker.held import Held
 from stem.worker.nursery import Child, Nursery
 from stem.worker.room import Pace, Room
@@ -205,6 +217,12 @@ class Pool:
             with suppress(ValueError):
                 found += [(held, now - room.child.cell.times(slot)[0]) for slot, held in list(room.running())]
         return found
+
+    @property
+    def grace_seconds(self) -> float:
+        """How long what is here may take once it is told to stop."""
+        has_engine = any(held.has_engine for held in list(self.held.values()))
+        return self._limits.grace + (ENGINE_SECONDS if has_engine else 0.0)
 
     @property
     def pids(self) -> list[int]:
@@ -474,8 +492,8 @@ class Pool:
             if held.verdict is None and not room.is_doomed:
                 pid = room.child.pid
                 log.warning("isolate.died pid=%d code=%d oom=%s task=%s", pid, exit_code, is_oom, held.lease.id)
-            if held.has_engine and held.fate is None and not self._is_draining:
-                held.meet(outcome, ran)
+            if held.has_engine and held.fate is None:
+                held.meet(outcome, ran)  # also in a shutdown: nobody else may come to end it
                 left.unstarted.append(held)
             else:
                 self._end(held, outcome, ran)
@@ -494,11 +512,13 @@ class Pool:
         self._is_draining = True
         for room in self.brood.rooms.values():
             self._backlog.put_back(room.take_back())
-        self._return(self._backlog.take_out(lambda _: True), reason)
+        self._return(self._backlog.take_out(lambda held: held.fate is None), reason)
 
     def _cut_off(self, reason: str) -> None:
         self._drain(reason)
         for room in list(self.brood.rooms.values()):
+            if any(held.fate is not None for held in room.assigned.values()):
+                continue  # it clears up after one that was ended, and is waited for
             for held in room.assigned.values():
                 held.verdict = held.verdict or Interrupted(reason)
             if room.assigned and not (room.child.is_lane and self.brood.has_own_lane):

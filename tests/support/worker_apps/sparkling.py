@@ -32,6 +32,12 @@ def writes(ctx: TaskContext, spark: Any, file: str) -> None:
     _written(spark, file, str(ctx.attempt + ctx.delivery.deaths), 2, 3600).count()
 
 
+@app.task(name="writes-until", engine="spark")
+def writes_until(spark: Any, file: str, end: str) -> int:
+    """The same, in the name of this isolate, until there is a file of that name."""
+    return _written(spark, file, str(os.getpid()), 2, 3600, end).count()
+
+
 @app.task(name="shuffles", engine="spark")
 def shuffles(spark: Any, file: str) -> int:
     """Minutes of it, all in the JVM."""
@@ -60,11 +66,13 @@ def pids(spark: "SparkSession") -> list[int]:
     return [os.getpid(), spark.sparkContext._gateway.proc.pid]  # type: ignore[union-attr]
 
 
-def _written(spark: "SparkSession", file: str, who: str, parts: int, seconds: float) -> "DataFrame":
+def _written(
+    spark: "SparkSession", file: str, who: str, parts: int, seconds: float, end: str | None = None
+) -> "DataFrame":
     def write(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
-            end = time.time() + seconds
-            while time.time() < end:
+            until = time.time() + seconds
+            while time.time() < until and (end is None or not os.path.exists(end)):
                 with open(file, "a") as marks:
                     marks.write(f"{who} {time.time()}\n")
                 time.sleep(0.01)

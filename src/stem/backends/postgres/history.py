@@ -34,6 +34,11 @@ class PostgresHistory(History):
         ((found,),) = self._ask("history_advance", txid=txid, n=n, limit=max(1, limit))
         return after if found is None else str(found)
 
+    def missed(self, after: str) -> int | None:
+        txid, n = position(after)
+        ((is_known,),) = self._ask("history_missed", txid=txid, n=n)
+        return 0 if is_known else None
+
     def slices(
         self,
         relation: Relation,
