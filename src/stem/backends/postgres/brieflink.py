@@ -17,7 +17,7 @@ from psycopg.pq.abc import PGresult
 
 from stem.backends.postgres.address import Address
 from stem.backends.postgres.columns import array
-from stem.backends.postgres.exchange import Statement, exchange
+from stem.backends.postgres.exchange import Statement, exchange, has_ended
 from stem.backends.postgres.refusals import DeadlinePassed, translated, unstorable
 from stem.backends.postgres.speaking import Row, Speaking
 from stem.backends.postgres.statements import identifier
@@ -82,7 +82,10 @@ class BriefLink(Speaking):
     def _opened(self, deadline: float) -> Wire:
         if self.is_closed:
             raise StoreUnavailable(f"The store {self.address.name} was closed; connect again.")
-        if self._wire is None or _has_ended(self._wire):
+        if self._wire is not None and has_ended(self._wire):
+            self._wire.finish()
+            self._wire = None
+        if self._wire is None:
             self._wire = opened(self.address.conninfo, deadline)
         return self._wire
 
@@ -121,18 +124,6 @@ def _await(wire: Wire, wanted: int, deadline: float) -> None:
     poller.register(wire.socket, wanted)
     if not poller.poll(max(0.0, deadline - monotonic()) * 1000):
         raise DeadlinePassed("no connection by the deadline")
-
-
-def _has_ended(wire: Wire) -> bool:
-    """An idle connection has nothing to say; if its socket does, it has ended (a restart, an administrator)."""
-    if wire.status != ConnStatus.OK:
-        return True
-    poller = select.poll()
-    poller.register(wire.socket, select.POLLIN)
-    if not poller.poll(0):
-        return False
-    wire.finish()
-    return True
 
 
 def _statement(query: str | bytes, values: Mapping[str, Any] | Sequence[Any] | None) -> Statement:

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from psycopg.errors import DataError, OperationalError, error_from_result
-from psycopg.pq import DiagnosticField, ExecStatus
+from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from stem.backends.postgres.refusals import DeadlinePassed
@@ -84,6 +84,15 @@ def exchange(
     if first.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
         raise error_from_result(first, encoding)
     return read(first, encoding)
+
+
+def has_ended(pgconn: PGconn) -> bool:
+    """An idle connection has nothing to say; if its socket does, it has ended (a restart, an administrator)."""
+    if pgconn.status != ConnStatus.OK:
+        return True
+    poller = select.poll()
+    poller.register(pgconn.socket, _READ)
+    return bool(poller.poll(0))
 
 
 class _Conversation:

@@ -3,7 +3,6 @@ its parent's alone."""
 
 import os
 import random
-import select
 import time
 from collections.abc import Callable
 from threading import Condition
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from psycopg import OperationalError
 from psycopg.pq import TransactionStatus
 
+from stem.backends.postgres.exchange import has_ended
 from stem.backends.postgres.refusals import DeadlinePassed, is_passing
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Pool:
                 raise DeadlinePassed("all connections are in use")
             while self._idle:
                 _, conn = self._idle.pop()
-                if not _was_closed_by_server(conn):
+                if not has_ended(conn.pgconn):
                     return conn
                 conn.close()
                 self._made -= 1
@@ -106,12 +106,3 @@ class Pool:
         if self._pid != os.getpid():
             _inherited.extend(conn for _, conn in self._idle)
             self._pid, self._changed, self._idle, self._made = os.getpid(), Condition(), [], 0
-
-
-def _was_closed_by_server(conn: "Timed") -> bool:
-    """An idle connection has nothing to say; if its socket does, it has ended (a restart, an administrator)."""
-    if conn.closed:
-        return True
-    poller = select.poll()
-    poller.register(conn.pgconn.socket, select.POLLIN)
-    return bool(poller.poll(0))
