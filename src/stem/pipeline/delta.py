@@ -245,7 +245,7 @@ def _write_partition(
     import pyarrow as pa
 
     writers = [_Writer(output, prefix) for output in outputs]
-    for rows in _in_portions(batches, rows_at_once):
+    for rows in in_portions(batches, rows_at_once):
         for writer, derived in zip(writers, derive(rows), strict=True):
             writer.add(derived)
     files = [(number, file) for number, writer in enumerate(writers) for file in writer.close()]
@@ -253,15 +253,17 @@ def _write_partition(
     yield pa.RecordBatch.from_pylist(told, arrow_schema(_WRITTEN))
 
 
-def _in_portions(batches: "Iterator[pa.RecordBatch]", rows_at_once: int | None) -> "Iterator[pa.Table]":
+def in_portions(batches: "Iterable[pa.RecordBatch]", rows_at_once: int | None) -> "Iterator[pa.Table]":
+    """So many rows at once, the last portion fewer; None: all."""
     import pyarrow as pa
 
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if rows_at_once is not None and sum(map(len, waiting)) >= rows_at_once:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
+        while rows_at_once is not None and sum(map(len, waiting)) >= rows_at_once:
+            rows = pa.Table.from_batches(waiting)
+            yield rows[:rows_at_once]
+            waiting = rows[rows_at_once:].to_batches()
     if waiting:
         yield pa.Table.from_batches(waiting)
 
@@ -277,8 +279,7 @@ class _Writer:
         self._output = output
         self._prefix = prefix
         self._schema = arrow_schema(output.table.shape)
-        self._fs, self._root = file_system(output.table.root)
-        self._open: dict[str, _DayFile] = {}
+        self._open: dict[str, DayFile] = {}
 
     def add(self, rows: "pa.Table") -> None:
         import pyarrow as pa
@@ -291,35 +292,39 @@ class _Writer:
             mine = rows if len(found) == 1 else rows.filter(pc.equal(days, pa.scalar(day, pa.date32())))
             self._file(str(day)).write(mine)
 
-    def _file(self, day: str) -> "_DayFile":
+    def _file(self, day: str) -> "DayFile":
         if day not in self._open:
-            path = f"{DATE}={day}/{self._prefix}{uuid.uuid4().hex}.parquet"
-            self._open[day] = _DayFile(self._fs, self._root, path, self._schema)
+            self._open[day] = DayFile(self._output.table, day, self._prefix)
         return self._open[day]
 
     def close(self) -> list[File]:
-        return [file.close(day) for day, file in self._open.items()]
+        return [file.close() for file in self._open.values()]
 
 
-class _DayFile:
-    def __init__(self, fs: "pafs.FileSystem", root: str, path: str, schema: "pa.Schema") -> None:
+class DayFile:
+    """A file of a table that is being written; in no commit yet."""
+
+    def __init__(self, table: Table, day: str, prefix: str = "") -> None:
         import pyarrow.parquet as pq
 
-        fs.create_dir(f"{root}/{path.rpartition('/')[0]}", recursive=True)
-        self._path = path
+        fs, root = file_system(table.root)
+        fs.create_dir(f"{root}/{DATE}={day}", recursive=True)
+        self._day = day
+        self._path = f"{DATE}={day}/{prefix}{uuid.uuid4().hex}.parquet"
         self._rows = 0
-        self._sink = fs.open_output_stream(f"{root}/{path}")
-        self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd")
+        self._sink = fs.open_output_stream(f"{root}/{self._path}")
+        self._writer = pq.ParquetWriter(self._sink, arrow_schema(table.shape), compression="zstd")
 
     def write(self, rows: "pa.Table") -> None:
+        """As row groups, none larger than a portion."""
         self._writer.write_table(rows, row_group_size=ROWS_AT_ONCE)
         self._rows += len(rows)
 
-    def close(self, day: str) -> File:
+    def close(self) -> File:
         self._writer.close()
         size = self._sink.tell()
         self._sink.close()
-        return File(self._path, size, self._rows, day)
+        return File(self._path, size, self._rows, self._day)
 
 
 def _prefix(batch: int | None) -> str:

@@ -2,17 +2,15 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from stem.pipeline.delta import DATE, File, Output, Table, write
+from stem.pipeline.delta import File, Table
 from stem.pipeline.lake import Lake
-from stem.pipeline.rollups import gold
+from stem.pipeline.merging import joined, summed
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("stem.pipeline")
@@ -57,24 +55,18 @@ def _compact(lake: Lake, table: Table, spark: "SparkSession", many: int) -> int:
         if file.size < SMALL_BYTES:
             by_day[file.date].append(file)
     crowded = [files for files in by_day.values() if len(files) >= many]
-    for files in crowded:
-        _merge(lake, table, spark, files)
-    return sum(map(len, crowded))
+    return sum(_merge(lake, table, spark, files) for files in crowded)
 
 
-def _merge(lake: Lake, table: Table, spark: "SparkSession", files: list[File]) -> None:
-    rows = table.frame(spark, files).drop(DATE)
-    size = sum(file.size for file in files)
-    if table is lake.rollups:  # all rows of a minute must meet
-        (fewer,) = write(rows.coalesce(1), [Output(table, "minute")], derive=_one_a_minute, rows_at_once=None)
+def _merge(lake: Lake, table: Table, spark: "SparkSession", files: list[File]) -> int:
+    """Those of one day, in one commit."""
+    if table is lake.rollups:
+        old, new = files, summed(spark, table, files)
     else:
-        pieces = 1 + size // (4 * SMALL_BYTES)
-        (fewer,) = write(rows.coalesce(pieces), [Output(table, lake.day_of(table))])
-    table.replace(files, fewer)
-
-
-def _one_a_minute(rows: "pa.Table") -> "Sequence[pa.Table]":
-    return (gold.merged(rows),)
+        old, new = joined(spark, table, files)
+    if old:
+        table.replace(old, new)
+    return len(old)
 
 
 def _drop_old(lake: Lake, keep_seconds: float) -> int:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from stem.pipeline.delta import File, Table, arrow_schema, file_system
+from stem.pipeline.delta import ROWS_AT_ONCE, File, Table, arrow_schema, file_system
 from stem.pipeline.fallen import in_a_sentence
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as ds
     from pyspark.sql import SparkSession
 
 _PIECE_BYTES = 32 * 1024 * 1024
@@ -25,12 +26,22 @@ class Piece:
 
     def read(self, columns: Sequence[str], where: Any) -> "pa.Table":
         """`where` is an expression of pyarrow's. A column that a file lacks is None there."""
+        return self._dataset().to_table(list(columns), filter=where)
+
+    def batches(self) -> "Iterator[pa.RecordBatch]":
+        """All rows, file after file, and not many of them in memory at once: by one thread, for each executor has others
+        to keep its cores busy, and threads that hand memory to each other cost half as much again."""
+        batches: Iterator[pa.RecordBatch] = self._dataset().to_batches(
+            batch_size=ROWS_AT_ONCE, batch_readahead=1, fragment_readahead=1, use_threads=False
+        )
+        return batches
+
+    def _dataset(self) -> "ds.Dataset":
         import pyarrow.dataset as ds
 
         fs, root = file_system(self.table.root)
         paths = [f"{root}/{path}" for path in self.paths]
-        schema = arrow_schema(self.table.shape)
-        return ds.dataset(paths, schema=schema, format="parquet", filesystem=fs).to_table(list(columns), filter=where)
+        return ds.dataset(paths, schema=arrow_schema(self.table.shape), format="parquet", filesystem=fs)
 
 
 def pieces(table: Table, files: Sequence[File]) -> list[Piece]:
