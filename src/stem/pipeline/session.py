@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stem.core.config import Pipeline
 from stem.core.errors import ConfigError, SparkUnavailable
@@ -125,6 +125,7 @@ def start(
         except Exception as error:
             raise SparkUnavailable(_why_not(master, error)) from error
     _hush()
+    _hush_threads(spark)
     if java_options is None and java.wants_archive(found):
         java.archive_aside()
     return spark
@@ -183,9 +184,7 @@ def _own_paths() -> list[str]:
 
 def _log4j(found: java.Java) -> Path:
     """Spark's failures reach Python as exceptions; its own log is for those who ask (STEM_SPARK_LOG=warn)."""
-    level = os.environ.get("STEM_SPARK_LOG", "off").lower()
-    if level not in _LEVELS:
-        raise ConfigError(f"STEM_SPARK_LOG is {level!r}; use one of {', '.join(_LEVELS)}.")
+    level = _log_level()
     path = found.home / f"log4j2-{level}.properties"
     if not path.is_file():
         fresh = path.with_name(f"{path.name}.{os.getpid()}")
@@ -194,10 +193,30 @@ def _log4j(found: java.Java) -> Path:
     return path
 
 
+def _log_level() -> str:
+    level = os.environ.get("STEM_SPARK_LOG", "off").lower()
+    if level not in _LEVELS:
+        raise ConfigError(f"STEM_SPARK_LOG is {level!r}; use one of {', '.join(_LEVELS)}.")
+    return level
+
+
 def _hush() -> None:
     """PySpark logs every failed query as ten kilobytes of JSON, besides raising it."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
+
+
+def _hush_threads(spark: "SparkSession") -> None:
+    """A thread of the JVM that dies, for want of memory say, prints its stack; whoever waits for it gets an exception anyway."""
+    if _log_level() != "off":
+        return
+    with contextlib.suppress(Exception):  # it is about quiet only
+        jvm: Any = spark.sparkContext._jvm
+        invoke, lang = jvm.java.lang.invoke, jvm.java.lang
+        shape = invoke.MethodType.fromMethodDescriptorString("(Ljava/lang/Thread;Ljava/lang/Throwable;)V", None)
+        kind = lang.Class.forName("java.lang.Thread$UncaughtExceptionHandler")
+        nothing = invoke.MethodHandleProxies.asInterfaceInstance(kind, invoke.MethodHandles.empty(shape))
+        lang.Thread.setDefaultUncaughtExceptionHandler(nothing)
 
 
 def _why_not(master: str, error: Exception) -> str:
