@@ -17,7 +17,7 @@ from stem.backends.sqlite.refusals import is_busy, translated
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 from stem.contracts.staging import LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, incomplete
-from stem.core.errors import StoreRefused
+from stem.core.errors import StemError, StoreRefused
 
 # A job's file need not outlive the machine, for then the job is over too; a kill in the middle of a write is undone by
 # the journal, which costs next to nothing where rows are only added.
@@ -59,6 +59,15 @@ class SqliteStaging(Staging):
         if (before := self.promoted(job)) is not None:
             self._discard(job)
             return before
+        try:
+            return self._promote_now(job, parts)
+        except (StemError, sqlite3.Error):
+            # Another process was first, and has removed the file while we read it.
+            if (before := self.promoted(job)) is None:
+                raise
+            return before
+
+    def _promote_now(self, job: str, parts: Sequence[Part]) -> Promotion:
         with self._opened(job):
             pass  # so that there is one to read from, however empty
         with self._space.file.writing_from(self._file(job)) as connection:
