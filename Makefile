@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark check bench bench-worker bench-pipeline clean
+.PHONY: help demo test test-spark check bench bench-worker bench-control bench-pipeline clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ bench: $(VENV)/dev ## measure the stores against their bars (takes minutes)
 
 bench-worker: $(VENV)/dev ## measure a real worker on each store against its bars (takes minutes)
 	$(BIN)/python benchmarks/worker.py $(ARGS)
+
+bench-control: $(VENV)/dev ## measure what steering three workers costs on each store
+	$(BIN)/python benchmarks/control.py $(ARGS)
 
 bench-pipeline: $(VENV)/dev ## measure the pipeline on Spark against its bars (takes minutes)
 	$(BIN)/python benchmarks/pipeline.py $(ARGS)
