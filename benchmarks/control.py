@@ -14,7 +14,8 @@ import shop
 from stem.control.caller import Caller
 from stem.control.revoking import revoke
 from stem.core.revoke import RevokeRequest
-from worker import BACKENDS, HERE, Place, Report, place_of, until, worker
+from support.until import until
+from worker import BACKENDS, HERE, Place, Report, place_of, worker
 
 WORKERS, PINGS, REVOKES = 3, 15, 10_000
 PING_CPU_SECONDS, REVOKES_SECONDS = 0.25, 1.0
