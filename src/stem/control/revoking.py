@@ -15,7 +15,7 @@ from stem.core.errors import UsageError
 from stem.core.pause import is_pause
 from stem.core.revoke import RevokeRecord, RevokeRequest
 
-COMMAND_BYTES = 200_000  # of records in one command; what is around them needs room, too
+COMMAND_BYTES = 240_000  # of records in one command; the rest of what it may take is for what is around them
 # Workers hear ten commands a second, and others may have something to say, too.
 AT_ONCE = 5
 PAUSE_SECONDS = 0.15
