@@ -9,13 +9,16 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
-import shop
-from stem.control.caller import Caller
-from stem.control.revoking import revoke
-from stem.core.revoke import RevokeRequest
-from support.until import until
-from worker import BACKENDS, HERE, Place, Report, place_of, worker
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
+import shop  # noqa: E402
+from stem.control.caller import Caller  # noqa: E402
+from stem.control.revoking import revoke  # noqa: E402
+from stem.core.revoke import RevokeRequest  # noqa: E402
+from support.until import until  # noqa: E402
+from worker import BACKENDS, Place, Report, place_of, worker  # noqa: E402
 
 WORKERS, PINGS, REVOKES = 3, 15, 10_000
 PING_CPU_SECONDS, REVOKES_SECONDS = 0.25, 1.0
