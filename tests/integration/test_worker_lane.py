@@ -116,7 +116,7 @@ def test_a_crash_in_the_lane_is_pinned_on_whoever_causes_it(client: Desk, tmp_pa
 def test_an_app_that_leaves_threads_is_spawned_and_not_forked(tmp_path: Path, namespace: str) -> None:
     url = f"sqlite:///{tmp_path}/stem.db"
     with desk(url, namespace) as client, worker_process(url, namespace, THREADED, tmp_path, concurrency=2) as worker:
-        assert "worker.spawns" in worker.text and "(holder)" in worker.text
+        until(lambda: "worker.spawns" in worker.text and "(holder)" in worker.text)
         assert client.call("threads") == ["MainThread", "holder"]
         crashing = client.send("exits")
         assert client.ended(crashing).state is State.FAILED
