@@ -108,7 +108,7 @@ def test_a_push_is_heard_though_all_idle_listeners_have_died(forwarder: "Forward
 def test_one_call_past_its_deadline_is_enough_to_drop_all_idle_connections(
     forwarder: "Forwarder", namespace: str
 ) -> None:
-    store = connect(forwarder.url, Settings(namespace=namespace, timeout_seconds=0.5))
+    store = connect(forwarder.url, Settings(namespace=namespace, timeout_seconds=1.5))
     hold_ears(store)
     forwarder.freeze(lambda connection: True)
     with pytest.raises(StoreUnavailable, match="did not answer"):
@@ -116,7 +116,7 @@ def test_one_call_past_its_deadline_is_enough_to_drop_all_idle_connections(
     began = time.monotonic()
     store.broker.push([a_push("b")])
     assert not store.broker.wait(["q"], timeout_seconds=0.1)
-    assert time.monotonic() - began < 0.45
+    assert time.monotonic() - began < 1.45
     store.upkeep.close()
 
 
