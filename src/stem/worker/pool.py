@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from functools import partial
-from signal import SIGKILL, SIGTERM
 from threading import Condition, Thread
 from typing import Any, Protocol
 
@@ -21,7 +20,7 @@ from stem.client.policy import policy_for
 from stem.core.delivery import Ending, Report
 from stem.core.envelope import call_facts
 from stem.core.errors import EnvelopeUnreadable
-from stem.core.outcome import Done, Interrupted, Outcome, Revoked, Settlement, TimedOut
+from stem.core.outcome import Done, Interrupted, Outcome, Settlement, TimedOut
 from stem.core.retry import Exponential
 from stem.core.routing import is_of
 from stem.core.settle import Policy, settle
@@ -29,7 +28,6 @@ from stem.runtime.process import oom_kills
 from stem.worker import wire
 from stem.worker.backlog import Backlog
 from stem.worker.brood import Brood, Parent
-from stem.worker.cell import REVOKED, SOFT_LIMIT
 from stem.worker.deaths import estate, is_out_of_memory
 from stem.worker.garbage import sought_seldom
 from stem.worker.guard import (
@@ -48,6 +46,7 @@ from stem.worker.guard import (
 from stem.worker.held import Held
 from stem.worker.nursery import Child, Nursery
 from stem.worker.room import Pace, Room
+from stem.worker.stops import Stops
 
 log = logging.getLogger("stem.worker")
 
@@ -95,6 +94,7 @@ class Pool:
         self._finished_at = 0.0
         self._pace = Pace()
         self._backlog = Backlog(self.brood, self._pace)
+        self._stops = Stops(self.brood, self._backlog, self._end)
         self._paused: set[str] = set()
         self._endings: list[tuple[Held, Ending]] = []
         self._posts: deque[Callable[[], object]] = deque()
@@ -141,7 +141,7 @@ class Pool:
 
     def stop_running(self, reason: str) -> None:
         """Tell what runs to stop; it goes back. What does not stop is killed when its grace is over."""
-        self.post(partial(self._stop_running, reason))
+        self.post(partial(self._stops.tell_all, reason))
 
     def revoke(self, reasons: Mapping[str, str], *, terminate: bool, signal_number: int) -> "Future[dict[str, str]]":
         """By task id: why. What has not begun is cancelled; what runs is told to stop if `terminate`. Says what happened
@@ -341,14 +341,13 @@ class Pool:
             for finding in look(room, now, self._limits) if room.assigned else ():
                 match finding:
                     case Overdue(slot, held, seconds):
-                        self._terminate(room, slot, held, TimedOut(seconds))
+                        self._stops.kill(room, slot, held, TimedOut(seconds))
                     case SoftlyOverdue(slot, held):
-                        held.is_soft = True
-                        self._interrupt(room, slot, held, SOFT_LIMIT)
+                        self._stops.warn(room, slot, held)
                     case Deaf(held):
-                        self._signal(room, held)
+                        self._stops.signal(room, held)
                     case Defiant(slot, held):
-                        self._terminate(room, slot, held, held.verdict or Interrupted("told to stop"))
+                        self._stops.kill(room, slot, held, held.verdict or Interrupted("told to stop"))
                     case Begun(held):
                         begun.append(held)
                     case Told(held, report):
@@ -373,75 +372,16 @@ class Pool:
         self._listener.is_stuck()
         self._return([held for held in helds if held.fate is None], "claimed too early")
 
-    def _interrupt(self, room: Room, slot: int, held: Held, why: int) -> None:
-        room.child.cell.interrupt(slot, held.number, why)
-        self.brood.interrupt(room)
-
-    def _terminate(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
-        """Kill the isolate if it is still at this run: with its inbox empty it cannot get to another one meanwhile."""
-        self._backlog.put_back(room.take_back())
-        if room.slot_of(held) != slot or room.is_doomed:
-            return
-        held.verdict = outcome
-        if room.child.is_lane and self.brood.has_own_lane:
-            self._abandon(room, slot, held, outcome)
-            return
-        log.info("task.killed id=%s isolate=%d outcome=%s", held.lease.id, room.child.pid, type(outcome).__name__)
-        self.brood.kill(room)
-
-    def _abandon(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
-        """A thread of this very process cannot be killed: it is told to end, and what it brings is ignored."""
-        self._interrupt(room, slot, held, REVOKED)
-        del room.assigned[held.number]
-        self._end(held, outcome, time.monotonic() - room.child.cell.times(slot)[0])
-
     # Revokes, pauses, stops
 
     def _revoke(self, reasons: Mapping[str, str], terminate: bool, signal_number: int) -> dict[str, str]:
         told = {}
         for held in [held for held in self.held.values() if held.lease.id in reasons]:
             if not held.is_ended and not held.is_lost:
-                told[held.lease.id] = self._revoke_one(held, reasons[held.lease.id], terminate, signal_number)
+                told[held.lease.id] = self._stops.revoke(
+                    held, reasons[held.lease.id], terminate=terminate, signal_number=signal_number
+                )
         return told
-
-    def _revoke_one(self, held: Held, reason: str, terminate: bool, signal_number: int) -> str:
-        if held.fate is not None:
-            return "running"  # what is left of it, which is being ended anyway
-        room = self._room_of(held)
-        if room is not None and room.slot_of(held) is None:
-            self._backlog.put_back(room.take_back())
-            room = self._room_of(held)
-        if room is None:
-            self._backlog.remove(held)
-            self._end(held, Revoked(reason), None)
-            return "cancelled"
-        if not terminate:
-            return "running"
-        self._tell_to_stop(room, held, Revoked(reason), signal_number)
-        return "terminating"
-
-    def _tell_to_stop(self, room: Room, held: Held, verdict: Outcome, signal_number: int = SIGTERM) -> None:
-        """By an exception first; the guard sees to the rest."""
-        if held.told_at or held.fate is not None:
-            return
-        held.verdict, held.told_at, held.signal = verdict, time.monotonic(), signal_number
-        slot = room.slot_of(held)
-        if slot is not None:
-            self._interrupt(room, slot, held, REVOKED)
-            if signal_number == SIGKILL:
-                self._terminate(room, slot, held, verdict)
-
-    def _signal(self, room: Room, held: Held) -> None:
-        """Only where the process is the task's alone, and still at it."""
-        held.is_signalled = True
-        self._backlog.put_back(room.take_back())
-        if not room.is_shared and room.slot_of(held) is not None:
-            room.child.signal(held.signal)
-
-    def _stop_running(self, reason: str) -> None:
-        for room in list(self.brood.rooms.values()):
-            for _, held in list(room.running()):
-                self._tell_to_stop(room, held, Interrupted(reason))
 
     def _pause(self, queues: set[str]) -> None:
         self._paused |= queues
@@ -458,9 +398,6 @@ class Pool:
             if pids is None or room.child.pid in pids:
                 self.brood.recycle(room, reason)
 
-    def _room_of(self, held: Held) -> Room | None:
-        return next((room for room in self.brood.rooms.values() if held.number in room.assigned), None)
-
     def _lose(self, helds: list[Held]) -> None:
         for held in helds:
             if held.is_lost or held.is_ended:
@@ -468,19 +405,8 @@ class Pool:
             held.is_lost = True
             self._finished += 1
             self.settled([held])
-            room = self._room_of(held)
-            if room is not None:
-                self._stop_lost(room, held)
+            self._stops.drop(held)
         self._backlog.take_out(lambda held: held.is_lost)
-
-    def _stop_lost(self, room: Room, held: Held) -> None:
-        slot = room.slot_of(held)
-        if slot is None:
-            self._backlog.put_back(room.take_back())
-        elif room.is_shared:
-            self._interrupt(room, slot, held, REVOKED)
-        else:
-            self._terminate(room, slot, held, Interrupted("the lease was lost"))
 
     def died(self, room: Room, exit_code: int) -> None:
         """What it said last has counted; now it is asked what it leaves behind."""
@@ -516,16 +442,7 @@ class Pool:
 
     def _cut_off(self, reason: str) -> None:
         self._drain(reason)
-        for room in list(self.brood.rooms.values()):
-            if any(held.fate is not None for held in room.assigned.values()):
-                continue  # it clears up after one that was ended, and is waited for
-            for held in room.assigned.values():
-                held.verdict = held.verdict or Interrupted(reason)
-            if room.assigned and not (room.child.is_lane and self.brood.has_own_lane):
-                self.brood.kill(room)
-            else:
-                for slot, held in list(room.running()):
-                    self._abandon(room, slot, held, Interrupted(reason))
+        self._stops.kill_all(reason)
 
     def _stop(self) -> None:
         self._is_stopped = True

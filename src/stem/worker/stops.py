@@ -1,0 +1,119 @@
+"""Ends early what runs here: told by an exception, then by a signal, then killed. For the pool's thread only."""
+
+import logging
+import time
+from collections.abc import Callable
+from signal import SIGKILL, SIGTERM
+
+from stem.core.outcome import Interrupted, Outcome, Revoked
+from stem.worker.backlog import Backlog
+from stem.worker.brood import Brood
+from stem.worker.cell import REVOKED, SOFT_LIMIT
+from stem.worker.held import Held
+from stem.worker.room import Room
+
+log = logging.getLogger("stem.worker")
+
+
+class Stops:
+    def __init__(self, brood: Brood, backlog: Backlog, end: Callable[[Held, Outcome, float | None], None]) -> None:
+        self._brood = brood
+        self._backlog = backlog
+        self._end = end  # for what no isolate will tell of
+
+    def revoke(self, held: Held, reason: str, *, terminate: bool, signal_number: int) -> str:
+        """What has not begun is cancelled; what runs is told to stop if `terminate`. Says which."""
+        if held.fate is not None:
+            return "running"  # what is left of it, which is being ended anyway
+        room = self._room_of(held)
+        if room is not None and room.slot_of(held) is None:
+            self._backlog.put_back(room.take_back())
+            room = self._room_of(held)
+        if room is None:
+            self._backlog.remove(held)
+            self._end(held, Revoked(reason), None)
+            return "cancelled"
+        if not terminate:
+            return "running"
+        self._tell(room, held, Revoked(reason), signal_number)
+        return "terminating"
+
+    def tell_all(self, reason: str) -> None:
+        """What runs is told to stop, and goes back."""
+        for room in list(self._brood.rooms.values()):
+            for _, held in list(room.running()):
+                self._tell(room, held, Interrupted(reason))
+
+    def warn(self, room: Room, slot: int, held: Held) -> None:
+        """It is past its soft limit."""
+        held.is_soft = True
+        self._interrupt(room, slot, held, SOFT_LIMIT)
+
+    def signal(self, room: Room, held: Held) -> None:
+        """Only where the process is the task's alone, and still at it."""
+        held.is_signalled = True
+        self._backlog.put_back(room.take_back())
+        if not room.is_shared and room.slot_of(held) is not None:
+            room.child.signal(held.signal)
+
+    def kill(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
+        """Kill the isolate if it is still at this run: with its inbox empty it cannot get to another one meanwhile."""
+        self._backlog.put_back(room.take_back())
+        if room.slot_of(held) != slot or room.is_doomed:
+            return
+        held.verdict = outcome
+        if room.child.is_lane and self._brood.has_own_lane:
+            self._abandon(room, slot, held, outcome)
+            return
+        log.info("task.killed id=%s isolate=%d outcome=%s", held.lease.id, room.child.pid, type(outcome).__name__)
+        self._brood.kill(room)
+
+    def drop(self, held: Held) -> None:
+        """Its lease is lost: if it runs, it does so for nobody."""
+        room = self._room_of(held)
+        if room is None:
+            return
+        slot = room.slot_of(held)
+        if slot is None:
+            self._backlog.put_back(room.take_back())
+        elif room.is_shared:
+            self._interrupt(room, slot, held, REVOKED)
+        else:
+            self.kill(room, slot, held, Interrupted("the lease was lost"))
+
+    def kill_all(self, reason: str) -> None:
+        """What runs goes back."""
+        for room in list(self._brood.rooms.values()):
+            if any(held.fate is not None for held in room.assigned.values()):
+                continue  # it clears up after one that was ended, and is waited for
+            for held in room.assigned.values():
+                held.verdict = held.verdict or Interrupted(reason)
+            if room.assigned and not (room.child.is_lane and self._brood.has_own_lane):
+                self._brood.kill(room)
+            else:
+                for slot, held in list(room.running()):
+                    self._abandon(room, slot, held, Interrupted(reason))
+
+    def _tell(self, room: Room, held: Held, verdict: Outcome, signal_number: int = SIGTERM) -> None:
+        """By an exception first; the guard sees to the rest."""
+        if held.told_at or held.fate is not None:
+            return
+        held.verdict, held.told_at, held.signal = verdict, time.monotonic(), signal_number
+        slot = room.slot_of(held)
+        if slot is not None:
+            self._interrupt(room, slot, held, REVOKED)
+            if signal_number == SIGKILL:
+                self.kill(room, slot, held, verdict)
+
+    def _interrupt(self, room: Room, slot: int, held: Held, why: int) -> None:
+        room.child.cell.interrupt(slot, held.number, why)
+        self._brood.interrupt(room)
+
+    def _abandon(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
+        """A thread of this very process cannot be killed: it is told to end, and what it brings is ignored."""
+        self._interrupt(room, slot, held, REVOKED)
+        del room.assigned[held.number]
+        self._end(held, outcome, time.monotonic() - room.child.cell.times(slot)[0])
+
+    def _room_of(self, held: Held) -> Room | None:
+        return next((room for room in self._brood.rooms.values() if held.number in room.assigned), None)
