@@ -4,14 +4,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from stem.core.config import Pipeline
 from stem.core.errors import ConfigError, SparkUnavailable
-from stem.pipeline import java
+from stem.pipeline import ahead, interpreter, java
 from stem.pipeline.session import session
 
 STEM = Path(sys.executable).with_name("stem")
@@ -106,3 +109,72 @@ def test_the_settings_name_master_lake_and_sparks_own(tmp_path: Path, monkeypatc
     path.write_text("pipeline:\n  conf:\n    executor.cores: 2\n")
     with pytest.raises(ConfigError, match=r"pipeline.conf is .*; use settings of Spark's"):
         configured({"STEM_CONFIG": str(path)})
+
+
+class _Whence(DataSource):
+    """Where the Python that plans and the Python that reads have PySpark from."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "whence"
+
+    def schema(self) -> str:
+        return "planned string, read string"
+
+    def reader(self, schema: object) -> DataSourceReader:
+        return _WhenceReader()
+
+
+class _WhenceReader(DataSourceReader):
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(_bytecode_of_pyspark())]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[str, str]]:
+        yield partition.value, _bytecode_of_pyspark()
+
+
+def _bytecode_of_pyspark() -> str:
+    import pyspark
+
+    return str(getattr(pyspark, "__cached__", None))
+
+
+def test_the_python_of_an_embedded_session_imports_the_installed_pyspark_with_its_bytecode(spark: SparkSession) -> None:
+    spark.dataSource.register(_Whence)
+    [row] = spark.read.format("whence").load().collect()
+    here = _bytecode_of_pyspark()
+    assert Path(here).is_file() and (row.planned, row.read) == (here, here)
+
+
+def test_the_python_shim_drops_what_spark_puts_before_the_path_and_nothing_else(tmp_path: Path) -> None:
+    spark_home = Path(pyspark.__file__).resolve().parent
+    shim = interpreter.command(tmp_path)
+    paths = [f"{spark_home}/python/lib/pyspark.zip", "/it's mine", f"{spark_home}/jars/core.jar", "/a*"]
+    told = subprocess.run(
+        [
+            shim,
+            "-c",
+            "import json, os, sys; print(json.dumps([sys.executable, sys.argv, os.environ['PYTHONPATH']]))",
+            "b c",
+        ],
+        env={**os.environ, "PYTHONPATH": ":".join(paths)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert json.loads(told) == [sys.executable, ["-c", "b c"], "/it's mine:/a*"]
+    assert interpreter.command(tmp_path) == shim and list(tmp_path.iterdir()) == [Path(shim)]
+
+
+def test_spark_starts_python_itself_where_no_shim_can_be_kept_or_the_spark_is_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    assert interpreter.command(tmp_path / "file") == sys.executable
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    assert interpreter.command(tmp_path) == sys.executable
+
+
+def test_what_is_done_ahead_of_the_session_is_to_be_found_in_this_spark(spark: SparkSession) -> None:
+    ahead._register(spark.sparkContext._jvm)
+    ahead._import()

@@ -26,12 +26,13 @@ _TRAINING_SECONDS = 300
 _UNUSED_SECONDS = 30 * 86400.0
 _SILENT = "-Xlog:disable"  # the JVM's own remarks on its archive; it does without what does not fit
 
-# Spark runs a great many methods a few thousand times each. The JVM's slow compiler would take a core of a small machine for
-# them at every start; what is really hot comes to ten times the JVM's own bounds in a moment, and is compiled as well as ever.
+# Spark runs a great many methods some ten thousand times each. The JVM's slow compiler would take a core of a small machine for
+# them at every start. What is really hot comes to a hundred times the JVM's own bounds in moments, a loop over rows to ten times,
+# and is compiled as well as ever.
 _COMPILE_LATER = (
-    "-XX:Tier4InvocationThreshold=50000",
-    "-XX:Tier4MinInvocationThreshold=6000",
-    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4InvocationThreshold=500000",
+    "-XX:Tier4MinInvocationThreshold=60000",
+    "-XX:Tier4CompileThreshold=1500000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from stem.core.config import Pipeline
 from stem.core.errors import ConfigError, SparkUnavailable
-from stem.pipeline import java
+from stem.pipeline import ahead, interpreter, java
 from stem.runtime.configfile import configured
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ _DEFAULTS = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
+_PYTHONS = "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"
+_LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for the JVM that tells how to start Spark's, and ends
 _EMBEDDED = {
     "spark.driver.memory": "640m",
     "spark.driver.host": "127.0.0.1",
@@ -113,15 +115,17 @@ def start(
     found = java.find()
     is_local = master.startswith("local")
     wanted = {**_DEFAULTS, **(_EMBEDDED if is_local else {}), **(conf or {})}
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in wanted.items():
+    settings = {"spark.master": master, "spark.app.name": name, **wanted}
+    builder = SparkSession.builder
+    for key, value in settings.items():
         builder = builder.config(key, value)
     options = found.start_options() if java_options is None else list(java_options)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    for variable in _PYTHONS:
+        os.environ.setdefault(variable, sys.executable)
     with _launching(found, wanted, options, is_local=is_local):
         try:
-            spark = builder.getOrCreate()
+            with ahead.imported(), ahead.launched(settings):
+                spark = builder.getOrCreate()
         except Exception as error:
             raise SparkUnavailable(_why_not(master, error)) from error
     _hush()
@@ -152,17 +156,23 @@ def _chosen(settings: Pipeline, master: str | None, remote: str | None) -> Pipel
 @contextlib.contextmanager
 def _launching(found: java.Java, conf: Mapping[str, str], options: Sequence[str], *, is_local: bool) -> Iterator[None]:
     """The JVM takes what must be known before it starts from the environment of this moment."""
+    from pyspark.find_spark_home import _find_spark_home
+
     submit = ["--driver-memory", conf["spark.driver.memory"]] if "spark.driver.memory" in conf else []
     own = " ".join(
         [f"-Dlog4j2.configurationFile={_log4j(found)}", *options, conf.get("spark.driver.extraJavaOptions", "")]
     )
     env = {
         "JAVA_HOME": str(found.home),
+        "SPARK_HOME": _find_spark_home(),  # else a script asks another Python for it
+        "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _LAUNCHER_OPTIONS),
         "PYSPARK_SUBMIT_ARGS": " ".join([*submit, f"--driver-java-options '{own.strip()}'", "pyspark-shell"]),
     }
     if is_local:
         env["SPARK_LOCAL_IP"] = "127.0.0.1"
         env["PYTHONPATH"] = os.pathsep.join(_own_paths())
+        python = interpreter.command(found.home)
+        env.update({name: python for name in _PYTHONS if os.environ[name] == sys.executable})
     before = {key: os.environ.get(key) for key in env}
     os.environ.update(env)
     try:
