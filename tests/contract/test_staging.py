@@ -13,10 +13,11 @@ import redis
 
 from conftest import OpenStore
 from stem.backends import connect
-from stem.contracts.staging import Part, Promotion, calls_of
+from stem.contracts.staging import FRONT, Alike, Calls, Part, Promotion, calls_of
 from stem.contracts.store import Store
+from stem.core import envelope as envelopes
 from stem.core.config import Retention, Settings
-from stem.core.envelope import Push
+from stem.core.envelope import Envelope, Push
 from stem.core.errors import StoreRefused, UsageError
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskFilter
@@ -68,6 +69,33 @@ def test_calls_that_differ_in_id_and_arguments_alone_are_delivered_as_they_were_
     assert store.staging.promote("one is known", [Part("p", 5)]) == Promotion(4, 1)
     got = {each.envelope.id: msgspec.json.decode(each.envelope.args) for each in claim(store, limit=20)}
     assert got == {id: {"a": text} for id, text in told.items()}
+
+
+def alike(*sent: Envelope) -> Calls:
+    """Calls that share all but id and arguments, as whoever composes many of them stages them."""
+    first = envelopes.encode(msgspec.structs.replace(sent[0], id="", args=msgspec.Raw(b"\x00"))).decode()
+    between, behind = first.removeprefix(FRONT).split("\x00")
+    args = [bytes(each.args).decode() for each in sent]
+    calls = calls_of([Push(each) for each in sent])
+    return msgspec.structs.replace(calls, bodies=Alike([each.id for each in sent], between, args, behind))
+
+
+def test_what_calls_share_may_be_staged_apart_from_what_differs(store: Store) -> None:
+    texts = {f"{number:02d}": "ü☃\\\t" * number for number in range(1, 80)}
+    drafts = [an_envelope(id, args={"a": text}, headers={"of": id[0]}) for id, text in texts.items()]
+    sent = [msgspec.structs.replace(each, enqueued_at=drafts[0].enqueued_at) for each in drafts]
+    shared = [[each for each in sent if each.id[0] == digit] for digit in "01234567"]
+    more_than_are_kept_apart = range(70)
+    own = [an_envelope(f"own{number}", headers={"of": str(number)}) for number in more_than_are_kept_apart]
+    for calls in (*shared, *([each] for each in own)):
+        store.staging.stage("job", "p", alike(*calls))
+    store.staging.stage("again", "p", alike(*shared[0]))
+
+    assert store.staging.promote("job", [Part("p", 149)]) == Promotion(149, 0)
+    assert store.staging.promote("again", [Part("p", 9)]) == Promotion(0, 9)
+    delivered = {each.envelope.id: each.envelope for each in claim(store, limit=200)}
+    assert delivered == {each.id: each for each in (*sent, *own)}
+    assert sorted(event.task_id for event in all_events(store)) == sorted(delivered)
 
 
 def test_a_promoted_call_is_delivered_as_it_was_staged_and_can_be_settled(store: Store) -> None:
@@ -261,6 +289,14 @@ def test_leftovers_of_a_dead_job_are_pruned_after_a_day_on_sqlite(tmp_path: Path
     assert not file.exists()
     assert store.staging.promote("young", [Part("p", 1)]) == Promotion(1, 0)
     assert list((tmp_path / "stem.db-stage").iterdir()) == [], "and nothing stays of a job that has ended"
+    store.upkeep.close()
+
+
+def test_what_a_promotion_has_logged_on_sqlite_gets_into_the_file_by_itself(tmp_path: Path) -> None:
+    store = connect(f"sqlite:///{tmp_path}/stem.db", Settings())
+    store.staging.promote("job", [stage(store, "p", *numbered("a", MANY))])
+    until(lambda: b"a01499" in (tmp_path / "stem.db").read_bytes())
+    assert len(claim(store, limit=MANY + 1)) == MANY
     store.upkeep.close()
 
 

@@ -1,7 +1,9 @@
 """Where many pushes gather unseen, to become tasks all at once: how a job whose parts may fail and be repeated enqueues."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any, overload
 
 import msgspec
 
@@ -12,6 +14,38 @@ from stem.core.errors import UsageError
 LEFTOVER_SECONDS = 86400.0  # what is staged longer than this belongs to a job that will never promote it
 MAX_NAME = 200
 Column = Sequence[float | None] | None  # None: null in every row
+# What calls have in common: name, queue, priority, then the optional columns in their order
+Kind = tuple[str, str, int, float | None, float | None, float | None, float | None, float | None, str | None]
+FRONT = '{"id":"'  # of every body
+
+
+class Alike(Sequence[str]):
+    """Bodies that differ in id and arguments only. Each is FRONT, its id, `between`, its arguments, `behind`. Ids are such as
+    JSON writes as they are."""
+
+    __slots__ = ("args", "behind", "between", "ids")
+
+    def __init__(self, ids: Sequence[str], between: str, args: Sequence[str], behind: str) -> None:
+        self.ids = ids
+        self.between = between
+        self.args = args
+        self.behind = behind
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[str]:
+        between, behind = self.between, self.behind
+        return (f"{FRONT}{id}{between}{args}{behind}" for id, args in zip(self.ids, self.args, strict=True))
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return list(Alike(self.ids[place], self.between, self.args[place], self.behind))
+        return f"{FRONT}{self.ids[place]}{self.between}{self.args[place]}{self.behind}"
 
 
 class Calls(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +66,22 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
     expiries_at: Column = None
     visibilities_seconds: Column = None
     metas: Sequence[str | None] | None = None
+
+    def kinds(self) -> Iterator[Kind]:
+        """One for each."""
+        optional: list[Any] = [repeat(None) if each is None else each for each in self._optional()]
+        return zip(self.names, self.queues, self.priorities, *optional, strict=False)
+
+    def one_kind(self) -> Kind | None:
+        """That of all of them; None where they differ. By column, which is quick."""
+        columns = (self.names, self.queues, self.priorities, *self._optional())
+        if all(each is None or each.count(each[0]) == len(each) for each in columns):
+            return next(self.kinds())
+        return None
+
+    def _optional(self) -> tuple[Sequence[object] | None, ...]:
+        moments = (self.delays_seconds, self.dues_at, self.lifetimes_seconds, self.expiries_at)
+        return (*moments, self.visibilities_seconds, self.metas)
 
 
 class Part(msgspec.Struct, frozen=True):

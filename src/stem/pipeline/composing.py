@@ -12,7 +12,7 @@ from stem.client.compose import draft
 from stem.client.options import planned
 from stem.client.signature import Signature
 from stem.client.signing import sign
-from stem.contracts.staging import Calls
+from stem.contracts.staging import FRONT, Alike, Calls
 from stem.core import envelope as envelopes
 from stem.core.envelope import Envelope, encode_args
 from stem.core.errors import StemError, UsageError
@@ -260,7 +260,7 @@ def _template(sent: Envelope) -> tuple[str, str]:
     """The body of a call in two pieces: what comes between its id and its arguments, and what comes behind."""
     body = envelopes.encode(msgspec.structs.replace(sent, id="", args=msgspec.Raw(b"0"))).decode()
     middle = f'","name":{msgspec.json.encode(sent.name).decode()},"args":'
-    front = f'{{"id":"{middle}0'
+    front = f"{FRONT}{middle}0"
     if not body.startswith(front):
         raise AssertionError("an envelope begins with id, name and arguments")
     return middle, body[len(front) :]
@@ -269,13 +269,13 @@ def _template(sent: Envelope) -> tuple[str, str]:
 def _together(ids: Sequence[str], kinds: Sequence[Kind], lines: Sequence[str]) -> Calls:
     first = kinds[0]
     if all(kind is first for kind in kinds):
-        middle, tail, sent, count = first.middle, first.tail, first.draft, len(ids)
+        sent, count = first.draft, len(ids)
         return Calls(
             ids=ids,
             names=[sent.name] * count,
             queues=[sent.queue] * count,
             priorities=[sent.priority] * count,
-            bodies=[f'{{"id":"{id}{middle}{args}{tail}' for id, args in zip(ids, lines, strict=True)],
+            bodies=Alike(ids, first.middle, lines, first.tail),
             dues_at=None if first.due_at is None else [first.due_at] * count,
             visibilities_seconds=None if sent.visibility_timeout is None else [sent.visibility_timeout] * count,
         )
@@ -284,7 +284,7 @@ def _together(ids: Sequence[str], kinds: Sequence[Kind], lines: Sequence[str]) -
         names=[kind.draft.name for kind in kinds],
         queues=[kind.draft.queue for kind in kinds],
         priorities=[kind.draft.priority for kind in kinds],
-        bodies=[f'{{"id":"{id}{k.middle}{args}{k.tail}' for id, k, args in zip(ids, kinds, lines, strict=True)],
+        bodies=[f"{FRONT}{id}{k.middle}{args}{k.tail}" for id, k, args in zip(ids, kinds, lines, strict=True)],
         dues_at=[kind.due_at for kind in kinds],
         visibilities_seconds=[kind.draft.visibility_timeout for kind in kinds],
     )

@@ -81,6 +81,7 @@ class PostgresStaging(Staging):
 def _lines(part: str, calls: Calls) -> tuple[list[str], str]:
     """The names of the columns that have anything to say, and these as COPY reads them: cells between tabs, where only a
     backslash has to be doubled, for JSON holds no raw tab or end of line and names neither."""
+    bodies = list(calls.bodies)
     moments = {
         "delay_seconds": calls.delays_seconds,
         "due_at": calls.dues_at,
@@ -98,7 +99,7 @@ def _lines(part: str, calls: Calls) -> tuple[list[str], str]:
         **(
             {} if calls.metas is None else {"meta": [_NULL if meta is None else _escaped(meta) for meta in calls.metas]}
         ),
-        "body": map(_escaped, calls.bodies) if any("\\" in body for body in calls.bodies) else calls.bodies,
+        "body": map(_escaped, bodies) if any("\\" in body for body in bodies) else bodies,
     }
     return list(columns), "\n".join(map("\t".join, zip(*columns.values(), strict=False))) + "\n"
 

@@ -10,7 +10,7 @@ import msgspec
 from stem.backends.redis import shapes
 from stem.backends.redis.link import Link
 from stem.backends.redis.space import Space, microseconds, milliseconds, pack
-from stem.contracts.staging import LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, incomplete
+from stem.contracts.staging import FRONT, LEFTOVER_SECONDS, Alike, Calls, Part, Promotion, Staging, incomplete
 from stem.core.errors import StoreRefused
 
 MOST = 500_000  # rows a promotion: the server stands still for it, and refuses everybody after five seconds of that
@@ -62,29 +62,37 @@ def _name(job: str) -> str:
 
 def _alike(calls: Calls) -> list[bytes]:
     """Chunks of pushes that differ in id and body only; none where these differ in more."""
-    options = (
-        calls.delays_seconds, calls.dues_at, calls.lifetimes_seconds, calls.expiries_at, calls.visibilities_seconds, calls.metas,
-    )  # fmt: skip
-    if any(map(_says_something, options)) or max(map(len, calls.bodies)) > shapes.SMALL:
+    kind = calls.one_kind()
+    if kind is None or any(value is not None for value in kind[3:]):
         return []
-    kinds = {*zip(calls.names, calls.queues, calls.priorities, strict=True)}
-    if len(kinds) > 1:
+    bodies = _template(calls)
+    if bodies is None or _longest(bodies) > shapes.SMALL:
         return []
-    ((name, queue, priority),) = kinds
-    between = b"".join(map(pack, (name, queue, priority, False, False)))
-    head = b"\x97" + b"".join(map(pack, (True, name, queue, priority))) + _text(between)
-    ids, bodies = list(map(pack, calls.ids)), [body.encode() for body in calls.bodies]
-    heads = {length: _body_head(length) for length in {*map(len, bodies)}}
-    pieces: list[bytes] = []
-    for id, body in zip(ids, bodies, strict=True):
-        pieces += (id, heads[len(body)], body)
-    chunks = []
-    for first in range(0, len(ids), CHUNK):
-        listed = ids[first : first + CHUNK]
-        told = _text(_list(len(listed)) + b"".join(listed))
-        rows = b"".join(pieces[3 * first : 3 * (first + CHUNK)])
-        chunks.append(head + told + _list(2 * len(listed)) + rows)
-    return chunks
+    name, queue, priority, *_ = kind
+    fields = b"".join(map(pack, (name, queue, priority, False, False)))
+    head = b"\x99" + b"".join(map(pack, (True, name, queue, priority, bodies.between, bodies.behind))) + _text(fields)
+    ids, args = list(map(pack, bodies.ids)), list(map(pack, bodies.args))
+    return [
+        head + _text(_list(ids[first : first + CHUNK])) + _list(args[first : first + CHUNK])
+        for first in range(0, len(ids), CHUNK)
+    ]
+
+
+def _template(calls: Calls) -> Alike | None:
+    """Their bodies without what begins each; None where one of them begins otherwise, as with an id that JSON escapes."""
+    if isinstance(calls.bodies, Alike):
+        return calls.bodies
+    fronts = [f"{FRONT}{id}" for id in calls.ids]
+    if not all(map(str.startswith, calls.bodies, fronts)):
+        return None
+    rest = [body[len(front) :] for body, front in zip(calls.bodies, fronts, strict=True)]
+    return Alike(calls.ids, "", rest, "")
+
+
+def _longest(bodies: Alike) -> int:
+    """No body is longer."""
+    args, ids = max(map(len, bodies.args)), max(map(len, bodies.ids))
+    return len(FRONT) + ids + len(bodies.between) + args + len(bodies.behind)
 
 
 def _unlike(calls: Calls) -> list[bytes]:
@@ -123,24 +131,14 @@ def _pushed(calls: Calls) -> Iterator[shapes.Pushed]:
         )
 
 
-def _says_something(column: Sequence[object] | None) -> bool:
-    return column is not None and any(value is not None for value in column)
-
-
 def _text(raw: bytes) -> bytes:
     """Bytes as a packed string: the server's msgpack knows no other kind."""
     return b"\xdb" + len(raw).to_bytes(4, "big") + raw
 
 
-def _body_head(length: int) -> bytes:
-    """What comes before a body of so many bytes that is packed, and then packed again to stay so."""
-    packed = pack(" " * length)
-    return _text(packed)[: -length or None]
-
-
-def _list(length: int) -> bytes:
-    """The head of a packed list."""
-    return b"\xdc" + length.to_bytes(2, "big")
+def _list(packed: Sequence[bytes]) -> bytes:
+    """One list of what is packed already."""
+    return b"\xdc" + len(packed).to_bytes(2, "big") + b"".join(packed)
 
 
 _decode = msgspec.msgpack.Decoder(list[int | str]).decode

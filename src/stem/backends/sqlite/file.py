@@ -4,10 +4,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 
 from stem.backends.sqlite.address import Address
 from stem.backends.sqlite.pool import Identity, Pool, identify
@@ -19,6 +19,8 @@ _BUSY_MILLISECONDS = 20
 _CACHE_KIB = 8 * 1024
 _CHECKPOINT_PAGES = 4000
 _LOG_BYTES = 64 * 1024 * 1024  # a log that a long reader let grow is cut back to this
+_LARGE_CACHE_KIB = 64 * 1024  # for much at once: what does not fit is written early, page by page, and often twice
+_ASIDE_BYTES = 256 * 1024 * 1024  # a log of this size is copied in about a second, which a fork can wait for
 _OLDEST_SQLITE = (3, 35, 0)  # the first that answers RETURNING
 
 
@@ -61,16 +63,19 @@ class File:
 
     @contextmanager
     def writing_from(self, other: Path) -> Iterator[sqlite3.Connection]:
-        """As `writing`, with another database to read from, whose tables are `beside.` this one's."""
-        with self._turn(), self.bare() as connection:
-            connection.execute("ATTACH DATABASE ? AS beside", (str(other),))
+        """As `writing`, of much at once, with another database to read from, whose tables are `beside.` this one's. What
+        the log got is copied into the file afterwards, by a thread: who wrote need not wait for it."""
+        with translated(self.path), self._turn():
+            connection = self._taken()
             try:
-                self._until_free(self._deadline(), lambda: _begin_immediate(connection))
-                yield connection
-                self._commit(connection)
-            finally:
-                connection.rollback()
-                connection.execute("DETACH DATABASE beside")
+                with _set_up_for_much(connection, other):
+                    self._until_free(self._deadline(), lambda: _begin_immediate(connection))
+                    yield connection
+                    self._commit(connection)
+            except BaseException:
+                self._pool.give_back(connection)
+                raise
+            self._copy_log_aside(connection)
 
     @contextmanager
     def bare(self) -> Iterator[sqlite3.Connection]:
@@ -130,6 +135,21 @@ class File:
         try:
             if self._pool.owns(connection):
                 connection.rollback()
+        finally:
+            self._pool.give_back(connection)
+
+    def _copy_log_aside(self, connection: sqlite3.Connection) -> None:
+        """With a connection that is lent meanwhile: so closing the store waits for nothing, and a fork waits for this."""
+        if _trace(self._traced[1])[1][1] <= _ASIDE_BYTES:
+            with suppress(RuntimeError):  # the interpreter is going down, and starts no more threads
+                Thread(target=self._copy_log, args=(connection,), name="stem-sqlite-log").start()
+                return
+        self._copy_log(connection)
+
+    def _copy_log(self, connection: sqlite3.Connection) -> None:
+        try:
+            with suppress(sqlite3.Error):  # whoever writes next tries again
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         finally:
             self._pool.give_back(connection)
 
@@ -202,7 +222,8 @@ def _opened(address: Address, timeout_seconds: float) -> sqlite3.Connection:
         cached_statements=256,
     )
     try:
-        for pragma in (
+        _configure(
+            connection,
             f"synchronous = {address.synchronous}",
             f"cache_size = -{_CACHE_KIB}",
             f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
@@ -210,8 +231,7 @@ def _opened(address: Address, timeout_seconds: float) -> sqlite3.Connection:
             "secure_delete = OFF",
             "temp_store = MEMORY",
             f"busy_timeout = {_BUSY_MILLISECONDS}",
-        ):
-            connection.execute(f"PRAGMA {pragma}").fetchall()
+        )
     except BaseException:
         connection.close()
         raise
@@ -220,6 +240,23 @@ def _opened(address: Address, timeout_seconds: float) -> sqlite3.Connection:
 
 def _begin_immediate(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
+
+
+@contextmanager
+def _set_up_for_much(connection: sqlite3.Connection, other: Path) -> Iterator[None]:
+    connection.execute("ATTACH DATABASE ? AS beside", (str(other),))
+    try:
+        _configure(connection, f"main.cache_size = -{_LARGE_CACHE_KIB}", "wal_autocheckpoint = 0")
+        yield
+    finally:
+        connection.rollback()
+        _configure(connection, f"main.cache_size = -{_CACHE_KIB}", f"wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        connection.execute("DETACH DATABASE beside")
+
+
+def _configure(connection: sqlite3.Connection, *pragmas: str) -> None:
+    for pragma in pragmas:
+        connection.execute(f"PRAGMA {pragma}").fetchall()
 
 
 def _trace(path: str) -> tuple[float, tuple[int, int, int]]:

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from itertools import groupby, islice, repeat
@@ -16,7 +16,7 @@ from stem.backends.sqlite import log
 from stem.backends.sqlite.refusals import is_busy, translated
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
-from stem.contracts.staging import LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, incomplete
+from stem.contracts.staging import LEFTOVER_SECONDS, Alike, Calls, Part, Promotion, Staging, incomplete
 from stem.core.errors import StemError, StoreRefused
 
 # A job's file need not outlive the machine, for then the job is over too; a kill in the middle of a write is undone by
@@ -37,22 +37,22 @@ class SqliteStaging(Staging):
             return self._remembered(connection, job)
 
     def _stage(self, job: str, part: str, calls: Calls) -> None:
-        different = dict.fromkeys(_kinds(calls))  # looked for before others have to wait
+        one = calls.one_kind()
+        alike = calls.bodies if one is not None and isinstance(calls.bodies, Alike) else None
+        pieces = (None, None) if alike is None else (alike.between, alike.behind)
+        texts = calls.bodies if alike is None else alike.args
+        different = [one] if one is not None else list(dict.fromkeys(calls.kinds()))
+        runs = list(_runs(calls.ids)) if one is not None else []  # all this before others have to wait
         with self._opened(job) as connection:
             _begin(connection)
             ((number,),) = connection.execute(SQL["stage_part_add"], (part, len(calls.ids))).fetchall()
             ((last,),) = connection.execute(SQL["stage_kind_last"]).fetchall()
             kinds = {kind: last + place for place, kind in enumerate(different, 1)}
-            connection.executemany(SQL["stage_kind_add"], [(place, number, *kind) for kind, place in kinds.items()])
-            if len(kinds) == 1:
-                places: Iterable[int] = repeat(last + 1)
-                runs = [
-                    calls.ids[first : first + log.EVENTS_A_ROW] for first in range(0, len(calls.ids), log.EVENTS_A_ROW)
-                ]
-                connection.executemany(SQL["stage_run_add"], [(last + 1, len(run), ",".join(run)) for run in runs])
-            else:
-                places = map(kinds.__getitem__, _kinds(calls))
-            connection.executemany(SQL["stage_row_add"], zip(places, calls.ids, calls.bodies, strict=False))
+            rows = [(place, number, *kind, *pieces) for kind, place in kinds.items()]
+            connection.executemany(SQL["stage_kind_add"], rows)
+            connection.executemany(SQL["stage_run_add"], [(last + 1, *run) for run in runs])
+            places = repeat(last + 1) if one is not None else map(kinds.__getitem__, calls.kinds())
+            connection.executemany(SQL["stage_row_add"], zip(places, calls.ids, texts, strict=False))
             connection.execute("COMMIT")
 
     def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
@@ -120,7 +120,8 @@ class SqliteStaging(Staging):
         return None if row is None else Promotion(*row)
 
     def _file(self, job: str) -> Path:
-        return self._folder / sha256(f"{self._space.ns}/{job}".encode()).hexdigest()[:32]
+        # The number is that of the tables' shape: what another version of us has left is not gone on with.
+        return self._folder / sha256(f"{self._space.ns}/{job}/2".encode()).hexdigest()[:32]
 
     @contextmanager
     def _opened(self, job: str) -> Iterator[sqlite3.Connection]:
@@ -174,13 +175,11 @@ def _remove(path: Path) -> None:
             os.unlink(f"{path}{tail}")
 
 
-def _kinds(calls: Calls) -> Iterator[tuple[object, ...]]:
-    """What a push has in common with others; one for each."""
-    optional = (
-        calls.delays_seconds, calls.dues_at, calls.lifetimes_seconds, calls.expiries_at, calls.visibilities_seconds, calls.metas,
-    )  # fmt: skip
-    columns = [repeat(None) if each is None else each for each in optional]
-    return zip(calls.names, calls.queues, calls.priorities, *columns, strict=False)
+def _runs(ids: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """In pieces that fit a row of the log: how many, and the ids with commas between them."""
+    for first in range(0, len(ids), log.EVENTS_A_ROW):
+        run = ids[first : first + log.EVENTS_A_ROW]
+        yield len(run), ",".join(run)
 
 
 def _whole(connection: sqlite3.Connection, job: str, parts: Sequence[Part]) -> list[int]:

@@ -3,7 +3,8 @@
 -- promoted before answers as it did then.
 -- INPUT {job, {{part, rows}, …}, most rows}
 -- A chunk is a packed list. Of pushes that are alike and have no options, at most CHUNK of them:
---   {true, name, queue, priority, the packed fields between ID and BODY, the ids packed, {id, packed body, id, …}}
+--   {true, name, queue, priority, between, behind, the packed fields between ID and BODY, the ids packed, arguments}
+--   A body is `{"id":"`, its id, `between`, its arguments, `behind`.
 -- Of any others: {false, the ids, a packed list of pushes as push.lua takes them}
 -- Reply, packed: {created, known}; or the part that is not whole and what there is of it; or only how many there are, if
 --   these are more than one call may promote.
@@ -26,40 +27,46 @@ if not before then
   end
 end
 
+local AT_ONCE = 10 -- chunks that are fetched together: one by one, each would be searched for from the first
+local FRONT = '{"id":"'
 local created, announced = 0, {}
 local front, back = new_front(false, false, false), new_back(NOW)
 local told_front, told_back = cmsgpack.pack('enqueued', NOW), cmsgpack.pack(0, false, NOW, false, false)
 
--- What a packed id of this length begins with.
-local id_heads = {}
-local function head_of(id)
-  local head = id_heads[#id]
+-- What a packed text of this length begins with.
+local heads = {}
+local function head_of(length)
+  local head = heads[length]
   if not head then
-    head = cmsgpack.pack(id):sub(1, -#id - 1)
-    id_heads[#id] = head
+    head = cmsgpack.pack(string.rep(' ', length)):sub(1, -length - 1)
+    heads[length] = head
   end
   return head
 end
 
--- All new: each is written by the commands that write many, and the ids are never unpacked for the log.
-local function write_alike(task, queue, priority, between, packed_ids, rows)
-  local pack, writes, count = cmsgpack.pack, {}, #rows / 2
-  local seq, key = last_number('seq'), PREFIX .. 't:'
-  for i = 1, 2 * count, 2 do
-    local id = rows[i]
+-- All new: each is written by the commands that write many, and the packed ids go into the log as they are.
+local function write_alike(task, queue, priority, between, behind, fields, packed_ids, args)
+  local pack, writes, ids = cmsgpack.pack, {}, cmsgpack.unpack(packed_ids)
+  local seq, key, count = last_number('seq'), PREFIX .. 't:', #ids
+  local rest, fixed = behind .. back, #FRONT + #between + #behind
+  for i = 1, count do
+    local id, given = ids[i], args[i]
+    local body_head = head_of(fixed + #id + #given)
     seq = seq + 1
-    writes[i], writes[i + 1] = key .. id, front .. pack(seq) .. head_of(id) .. id .. between .. rows[i + 1] .. back
+    writes[2 * i - 1] = key .. id
+    writes[2 * i] = front .. pack(seq) .. head_of(#id) .. id .. fields .. body_head .. FRONT .. id .. between .. given .. rest
   end
   if redis.call('MSETNX', unpack(writes)) == 0 then
     return false
   end
   local first, rank = last_number('seq'), (9 - priority) * RANK
   local index, ready, text = {}, {}, string.format
-  for i = 1, 2 * count, 2 do
+  for i = 1, count do
+    local id = ids[i]
     first = first + 1
     -- As texts: of a number, call() would make one with all the digits that a fraction could have.
-    index[i], index[i + 1] = text('%d', first), rows[i]
-    ready[i], ready[i + 1] = text('%d', rank + first), rows[i]
+    index[2 * i - 1], index[2 * i] = text('%d', first), id
+    ready[2 * i - 1], ready[2 * i] = text('%d', rank + first), id
   end
   redis.call('ZADD', PREFIX .. 'index', unpack(index))
   redis.call('ZADD', PREFIX .. 'ready:' .. queue, unpack(ready))
@@ -84,31 +91,32 @@ local function write_any(ids, packed)
   end
 end
 
-local function write_one_by_one(between, rows)
-  local ids, pushes = {}, {}
-  for i = 1, #rows, 2 do
-    local id = rows[i]
-    ids[#ids + 1] = id
+local function write_one_by_one(between, behind, fields, packed_ids, args)
+  local ids, pushes = cmsgpack.unpack(packed_ids), {}
+  for i, id in ipairs(ids) do
     -- a list of eight, the first of which says: no options
-    pushes[#pushes + 1] = '\152\194' .. head_of(id) .. id .. between .. rows[i + 1]
+    local body = FRONT .. id .. between .. args[i] .. behind
+    pushes[i] = '\152\194' .. head_of(#id) .. id .. fields .. head_of(#body) .. body
   end
   write_any(ids, struct.pack('>BH', 0xdc, #pushes) .. table.concat(pushes))
 end
 
 local function take(chunk)
-  local is_alike, a, b, c, between, ids, rows = unpack(cmsgpack.unpack(chunk))
+  local is_alike, a, b, c, between, behind, fields, ids, args = unpack(cmsgpack.unpack(chunk))
   if not is_alike then
     write_any(a, b)
-  elseif next(tasks) or not write_alike(a, b, c, between, ids, rows) then
-    write_one_by_one(between, rows)
+  elseif next(tasks) or not write_alike(a, b, c, between, behind, fields, ids, args) then
+    write_one_by_one(between, behind, fields, ids, args)
   end
 end
 
 if not before then
   for _, part in ipairs(parts) do
     local chunks = job .. ':' .. part[1]
-    for i = 0, redis.call('LLEN', chunks) - 1 do
-      take(redis.call('LINDEX', chunks, i))
+    for i = 0, redis.call('LLEN', chunks) - 1, AT_ONCE do
+      for _, chunk in ipairs(redis.call('LRANGE', chunks, i, i + AT_ONCE - 1)) do
+        take(chunk)
+      end
     end
   end
   for queue in pairs(announced) do

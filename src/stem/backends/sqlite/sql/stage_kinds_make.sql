@@ -1,4 +1,5 @@
 -- In the file of one job: what pushes of a part have in common. Most parts have one kind, or a few.
+-- between_id and behind: of bodies that differ in id and arguments only, what else they hold; NULL where they are kept whole.
 CREATE TABLE IF NOT EXISTS kinds (
     number INTEGER PRIMARY KEY,
     part INTEGER NOT NULL,
@@ -10,5 +11,7 @@ CREATE TABLE IF NOT EXISTS kinds (
     lifetime_seconds REAL,
     expires_at REAL,
     visibility_timeout REAL,
-    meta TEXT
+    meta TEXT,
+    between_id TEXT,
+    behind TEXT
 )

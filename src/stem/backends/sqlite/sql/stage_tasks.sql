@@ -5,6 +5,7 @@ INSERT OR IGNORE INTO stem_tasks (
 )
 SELECT
     ?1 + r.number, ?1 >> 40, r.id, k.name, k.queue, k.priority, 'queued', 0, 0, 0, ?2, ?2,
-    coalesce(?2 + k.lifetime_seconds, k.expires_at), k.visibility_timeout, CAST(k.meta AS BLOB), CAST(r.body AS BLOB)
+    coalesce(?2 + k.lifetime_seconds, k.expires_at), k.visibility_timeout, CAST(k.meta AS BLOB),
+    CAST(iif(k.behind IS NULL, r.text, '{"id":"' || r.id || k.between_id || r.text || k.behind) AS BLOB)
 FROM beside.rows r CROSS JOIN beside.kinds k ON k.number = r.kind
 WHERE k.part IN (SELECT value FROM json_each(?3)) ORDER BY r.number
