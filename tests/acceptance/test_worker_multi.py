@@ -145,7 +145,15 @@ def test_of_many_starts_at_once_one_starts(site: Shell) -> None:
 
 def test_a_node_outlives_who_started_it_and_its_terminal(site: Shell) -> None:
     line = f"stem worker multi start alpha {shlex.join(idle())} && kill -HUP 0"
-    gone = subprocess.run(line, shell=True, cwd=site.directory, env=site.variables, start_new_session=True, timeout=10)
+    gone = subprocess.run(
+        line,
+        shell=True,
+        cwd=site.directory,
+        env=site.variables,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # under nohup it would be ignored
+        timeout=10,
+    )
     assert gone.returncode == -signal.SIGHUP, "the shell, and whoever else was in its group"
     (told,) = site.json("worker", "multi", "status", "alpha", *PIDS)["nodes"]
     assert told["state"] == "running"
