@@ -69,7 +69,8 @@ def test_minutes_are_kept_as_long_as_events_and_no_longer(open_store: OpenStore)
 
     until(is_gone)
     assert store.upkeep.now() >= now + 0.25
-    assert store.upkeep.prune() == 0
+    until(lambda: store.upkeep.prune() == 0)  # a minute may expire by itself, and leave its place in an index
+    assert list(store.rollups.read(*EVER)) == [later]
 
 
 def test_rows_that_are_merged_add_up_keep_the_most_and_count_durations_together() -> None:
