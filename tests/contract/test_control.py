@@ -29,7 +29,7 @@ from stem.core.control import Command, Reply, encode_command
 from stem.core.errors import StoreUnavailable, UsageError
 from stem.runtime.keys import Keyring
 from support.asking import let_time_pass
-from support.beside import in_thread, is_waiting
+from support.beside import in_thread, is_waiting, takes_less_than
 from support.servers import free_port
 from support.steered import GONE_PID, OnDuty, Steered, a_command, beat, on_duty
 from support.until import until
@@ -65,15 +65,16 @@ def test_an_ask_ends_with_the_last_reply(store: Store, open_store: OpenStore) ->
     asking = open_store()
     with on_duty(store, *THREE, keyring=KEYS) as workers:
         caller = Caller(asking, KEYS)
-        caller.ask("ping", timeout_seconds=20)
-        after = []
-        for _ in range(9):
+
+        def seconds_after() -> float:
+            """Counted from before the reply was sent, which is more than the promise."""
             answers = caller.ask("ping", timeout_seconds=20)
             ended = time.monotonic()
-            assert answers.is_all_ok and answers.elapsed_seconds < 5
-            after.append(ended - max(each.worker.told_at for each in workers))
-    # Counted from before the reply was sent, which is more than the promise.
-    assert statistics.median(after) < 0.05, after
+            assert answers.is_all_ok and answers.elapsed_seconds < 15
+            return ended - max(each.worker.told_at for each in workers)
+
+        seconds_after()
+        takes_less_than(0.05, lambda: statistics.median(seconds_after() for _ in range(9)))
 
 
 def test_the_named_ones_are_asked_and_nobody_else(store: Store) -> None:
@@ -93,29 +94,43 @@ def test_a_silent_worker_is_told_of_when_the_time_is_up(store: Store) -> None:
     beat(store, "killed", pid=GONE_PID)
     with on_duty(store, "w1") as (worker,):
         worker.worker.state = "draining"
-        answers = Caller(store).ask("ping", timeout_seconds=0.6)
-    assert 0.59 <= answers.elapsed_seconds < 3
+
+        def told_in_time() -> Answers | None:
+            """Unless the machine was halted, so that also who lives came too late."""
+            answers = Caller(store).ask("ping", timeout_seconds=0.6)
+            assert answers.elapsed_seconds >= 0.59
+            return answers if answers.elapsed_seconds < 3 and answers.replies["w1"].status == "ok" else None
+
+        answers = until(told_in_time)
     assert codes(answers) == {"elsewhere": "timeout", "frozen": "timeout", "killed": "timeout", "w1": None}
     assert answers.silent == ["elsewhere", "frozen", "killed"] and not answers.is_all_ok
     assert answers.health == {"elsewhere": "timeout", "frozen": "timeout", "killed": "dead", "w1": "draining"}
 
 
 def test_a_worker_whose_heartbeat_goes_while_it_is_asked_is_dead(store: Store) -> None:
-    beat(store, "fading", host="another-machine", seconds=0.3)
-    answers = Caller(store).ask("ping", timeout_seconds=1)
+    def asked_in_time() -> Answers | None:
+        beat(store, "fading", host="another-machine", seconds=0.3)
+        answers = Caller(store).ask("ping", timeout_seconds=1)
+        return answers if answers.replies else None
+
+    answers = until(asked_in_time)
     assert codes(answers) == {"fading": "timeout"} and answers.health == {"fading": "dead"}
 
 
 def test_a_worker_that_nobody_knows_is_called_unknown(store: Store) -> None:
-    with on_duty(store, "w1"):
+    def answered_in_time() -> Answers | None:
         answers = Caller(store).ask("ping", workers=["w1", "w9"], timeout_seconds=0.5)
+        return answers if answers.replies["w1"].status == "ok" else None
+
+    with on_duty(store, "w1"):
+        answers = until(answered_in_time)
     assert codes(answers) == {"w1": None, "w9": "unknown-worker"}
     assert answers.replies["w9"].status == "timeout" and answers.health["w9"] == "timeout"
 
 
 def test_where_nobody_is_there_an_ask_ends_at_once(store: Store) -> None:
     answers = Caller(store).ask("ping", timeout_seconds=20)
-    assert dict(answers.replies) == {} and answers.elapsed_seconds < 5
+    assert dict(answers.replies) == {} and answers.elapsed_seconds < 15
 
 
 def test_what_cannot_be_meant_is_refused_before_anybody_is_asked(store: Store) -> None:
@@ -134,7 +149,7 @@ def test_what_cannot_be_meant_is_refused_before_anybody_is_asked(store: Store) -
         for ask in wrong:
             with pytest.raises(UsageError):
                 ask()
-        caller.ask("ping")
+        caller.ask("ping", timeout_seconds=20)
         assert worker.told == [("pong",)] and worker.counts == {"ok": 1}
 
 
@@ -145,7 +160,7 @@ def test_a_worker_that_is_busy_obeying_answers_a_ping(store: Store) -> None:
             lambda: Caller(store).ask("revoke", {"taskIds": ["t"]}, workers=["w1"], timeout_seconds=20)
         )
         until(lambda: worker.told)
-        assert Caller(store).ask("ping", timeout_seconds=10).is_all_ok
+        assert Caller(store).ask("ping", timeout_seconds=15).is_all_ok
         assert is_waiting(revoking, seconds=0.01)
         worker.worker.may_go_on.set()
         assert revoking.result(20).replies["w1"].payload == {"tasks": {"t": "noted"}}
@@ -163,15 +178,15 @@ def deliver(store: Store, command: Command, worker: OnDuty) -> Reply:
 def test_commands_that_are_not_to_be_trusted_have_no_effect_and_are_counted(store: Store) -> None:
     with on_duty(store, "w1", keyring=KEYS) as (worker,):
 
-        def made(**fields: Any) -> Command:
-            return sign(a_command(store.upkeep.now(), "shutdown", **fields), KEYS, namespace=store.namespace)
+        def made(*, life: float = 60, **fields: Any) -> Command:
+            return sign(a_command(store.upkeep.now(), "shutdown", life=life, **fields), KEYS, namespace=store.namespace)
 
         good = made()
         bad = {
             "unsigned": (msgspec.structs.replace(made(), auth=None), "signature-invalid"),
             "tampered": (msgspec.structs.replace(made(), payload={"mode": "hard"}), "signature-invalid"),
             "another fleet's": (
-                sign(a_command(store.upkeep.now(), "shutdown"), KEYS, namespace="other"),
+                sign(a_command(store.upkeep.now(), "shutdown", life=60), KEYS, namespace="other"),
                 "signature-invalid",
             ),
             "expired": (made(age=10, life=5), "expired"),
@@ -207,7 +222,7 @@ def test_a_copy_of_a_command_does_not_hide_the_answer_to_it(store: Store) -> Non
     with on_duty(store, "w1") as (worker,):
         for _ in range(5):
             answers = Caller(store, transport=Twice(store.mail, store.namespace)).ask(
-                "ping", workers=["w1"], timeout_seconds=10
+                "ping", workers=["w1"], timeout_seconds=20
             )
             assert codes(answers) == {"w1": None}
         until(lambda: worker.counts == {"ok": 5, "replayed": 5})
@@ -215,6 +230,7 @@ def test_a_copy_of_a_command_does_not_hide_the_answer_to_it(store: Store) -> Non
 
 
 def test_more_than_the_rate_is_refused_each_with_a_reply(store: Store) -> None:
+    began = store.upkeep.now()
     with on_duty(store, "w1", commands_per_second=2) as (worker,):
         post = Post(store.mail, store.namespace)
         commands = [a_command(store.upkeep.now(), life=60) for _ in range(30)]
@@ -224,7 +240,7 @@ def test_more_than_the_rate_is_refused_each_with_a_reply(store: Store) -> None:
         refused = [reply for reply in replies if reply.error is not None and reply.error.code == "rate-limited"]
         obeyed = [reply for reply in replies if reply.status == "ok"]
         assert len(refused) + len(obeyed) == 30
-        assert 2 <= len(obeyed) == len(worker.told) < 15
+        assert 2 <= len(obeyed) == len(worker.told) <= 2 + 2 * (store.upkeep.now() - began)
         assert worker.counts == {"ok": len(obeyed), "rate-limited": len(refused)}
 
 
@@ -233,15 +249,15 @@ def test_a_command_to_an_absent_worker_never_fires(store: Store) -> None:
     beat(store, "w1", host="another-machine")
     with on_duty(store, "w1"):
         pass
-    answers = caller.ask("shutdown", {"mode": "hard"}, workers=["w1"], timeout_seconds=0.2)
+    answers = caller.ask("shutdown", {"mode": "hard"}, workers=["w1"], timeout_seconds=0.1)
     assert answers.silent == ["w1"]
     # One with a long life lies in its box when the worker is back, and one was broadcast.
     for targets in (("w1",), ("*",)):
         Post(store.mail, store.namespace).to_each(a_command(store.upkeep.now(), "shutdown", targets=targets, life=600))
-    let_time_pass(store, 0.01)
+    let_time_pass(store, 0.11)  # also of what was sent only when the asker's time was nearly over
     with on_duty(store, "w1") as (worker,):
-        assert caller.ask("ping", workers=["w1"], timeout_seconds=10).is_all_ok
-        assert caller.ask("ping", timeout_seconds=10).is_all_ok
+        assert caller.ask("ping", workers=["w1"], timeout_seconds=20).is_all_ok
+        assert caller.ask("ping", timeout_seconds=20).is_all_ok
         assert worker.told == [("pong",), ("pong",)]
         assert worker.counts == {"ok": 2, "expired": 1}, "the box was emptied, and nothing in it obeyed"
 
@@ -281,13 +297,13 @@ def test_a_chain_falls_back_to_the_next_and_says_which_one_it_was(store: Store, 
 def test_control_namespaces_are_apart(store: Store) -> None:
     with on_duty(store, "w1", namespace="blue") as (worker,):
         assert Caller(store, namespace="green").ask("ping", timeout_seconds=0.3).silent == ["w1"]
-        assert Caller(store, namespace="blue").ask("ping", timeout_seconds=10).is_all_ok
+        assert Caller(store, namespace="blue").ask("ping", timeout_seconds=20).is_all_ok
         assert worker.told == [("pong",)]
 
 
 def test_a_thousand_commands_with_askers_gone_midway_leave_nothing(store: Store, open_store: OpenStore) -> None:
     asking = open_store()
-    life = 2.0
+    life = 5.0  # the worker may be slow to hear of a command, and its asker of the answer
     beat(store, "absent", host="another-machine", seconds=600)
     prune_all(store)
     before = mail_size(store)

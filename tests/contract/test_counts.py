@@ -65,7 +65,8 @@ def test_expired_tasks_leave_the_counts_when_a_claim_meets_them(store: Store) ->
 
 def test_a_delayed_task_moves_to_ready_when_due(store: Store) -> None:
     store.broker.push([a_push("a", delay=0.1)])
-    assert depth(store).ready + depth(store).delayed == 1
+    before = depth(store)
+    assert before.ready + before.delayed == 1
     until(lambda: depth(store) == Depth(ready=1))
 
 

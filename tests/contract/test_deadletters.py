@@ -2,12 +2,25 @@
 
 from datetime import timedelta
 from functools import partial
+from itertools import count
 
 from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import EventKind, State
-from support.asking import WORKER, bury, claim, claim_one, dead_ids, depth, ids, kinds_of, push_and_claim, record
+from support.asking import (
+    WORKER,
+    bury,
+    claim,
+    claim_one,
+    dead_ids,
+    depth,
+    ids,
+    kinds_of,
+    let_time_pass,
+    push_and_claim,
+    record,
+)
 from support.beside import together
 from support.builders import BOOM, a_push, dead, done, requeue, retry
 from support.until import until
@@ -93,22 +106,29 @@ def test_a_dry_run_leaves_the_letter_where_it_is(store: Store) -> None:
 
 
 def test_a_replay_delivers_once_more_with_a_fresh_budget(store: Store) -> None:
-    delivery = push_and_claim(store, a_push("a", args={"x": 1}, expires=0.4))
-    store.broker.settle([retry(delivery)], worker=WORKER)
-    store.broker.settle([requeue(claim_one(store), died=True, ran=0.0)], worker=WORKER)
-    store.broker.settle([dead(claim_one(store))], worker=WORKER)
-    until(lambda: store.upkeep.now() > record(store, "a").enqueued_at.timestamp() + 0.45)
-    assert store.deadletters.replay(DeadFilter(ids=("a",))) == ["a"]
-    waiting = record(store, "a")
+    numbers = count(1)
+
+    def died_before_it_expired() -> str | None:
+        store.broker.push([a_push(id := f"a{next(numbers)}", args={"x": 1}, expires=0.4)])
+        for ending in (retry, partial(requeue, died=True, ran=0.0), dead):
+            if not (held := claim(store)):
+                return None
+            store.broker.settle([ending(held[0])], worker=WORKER)
+        return id
+
+    id = until(died_before_it_expired)
+    let_time_pass(store, 0.45)
+    assert store.deadletters.replay(DeadFilter(ids=(id,))) == [id]
+    waiting = record(store, id)
     assert (waiting.state, waiting.attempt, waiting.error, waiting.finished_at) == (State.QUEUED, 0, None, None)
-    assert store.deadletters.get("a") is None
-    assert kinds_of(store, "a")[-1] is EventKind.REPLAYED
+    assert store.deadletters.get(id) is None
+    assert kinds_of(store, id)[-1] is EventKind.REPLAYED
     again = claim_one(store)
-    assert (again.lease.id, again.attempt, again.deaths) == ("a", 0, 0)
+    assert (again.lease.id, again.attempt, again.deaths) == (id, 0, 0)
     assert again.envelope.arguments() == {"x": 1}
     assert claim(store) == []
     store.broker.settle([done(again, "at last")], worker=WORKER)
-    ended = record(store, "a")
+    ended = record(store, id)
     assert (ended.state, ended.error, ended.result()) == (State.SUCCEEDED, None, "at last")
 
 
@@ -137,11 +157,13 @@ def test_replay_by_queue_since_and_with_a_delay(store: Store) -> None:
     letter = store.deadletters.get("b")
     assert letter is not None
     chosen = DeadFilter(queue="mail", since=letter.dead_at)
+    before = store.upkeep.now()
     assert store.deadletters.replay(chosen, delay_seconds=0.3) == ["b"]
-    assert claim(store, "mail", "other") == []
-    assert depth(store, "mail").delayed == 1
-    until(lambda: ids(claim(store, "mail")) == ["b"])
+    until(lambda: ids(claim(store, "mail", "other")) == ["b"])
+    assert store.upkeep.now() >= before + 0.3
     assert dead_ids(store) == ["c", "a"]
+    store.deadletters.replay(DeadFilter(ids=("a",)), delay_seconds=3600)
+    assert depth(store, "mail").delayed == 1
 
 
 def test_many_replayers_replay_each_letter_once(store: Store, open_store: OpenStore) -> None:

@@ -67,29 +67,27 @@ def test_who_comes_back_when_told_is_granted(store: Store) -> None:
 def test_a_refusal_takes_nothing(store: Store) -> None:
     slow = bucket(tokens=1, per=0.5)
     began = store.upkeep.now()
-    assert is_granted(store, slow)
-    refused = 0
-    while not is_granted(store, slow):
-        refused += 1
-        assert store.upkeep.now() - began < 5
-    assert refused > 5
+    granted, *refused = store.limiter.take([slow] * 60)
+    assert granted == 0.0 and all(refused)
+    until(lambda: is_granted(store, slow))  # each of them for half a second would be half a minute
     assert store.upkeep.now() - began >= 0.499
 
 
 def test_refusals_are_sent_to_a_token_each(store: Store) -> None:
     slow = bucket(tokens=1, per=5)
+    began = store.upkeep.now()
     _, *waits = store.limiter.take([slow] * 5)
     assert waits == pytest.approx([5, 10, 15, 20], abs=0.01)
-    at = store.upkeep.now()
     (wait,) = store.limiter.take([slow])
-    passed = store.upkeep.now() - at
-    assert 25 - 1 - passed < wait < 25
+    passed = store.upkeep.now() - began
+    assert 25 - 0.01 - passed < wait < 25
 
 
 def test_nobody_is_sent_past_the_horizon(store: Store) -> None:
     waits = store.limiter.take([bucket(tokens=1, per=1)] * 200)[1:]
     assert waits[:59] == pytest.approx(range(1, 60), abs=0.01)
-    beyond = waits[61:] + store.limiter.take([bucket(tokens=1, per=1)] * 50)
+    again = store.limiter.take([bucket(tokens=1, per=1)] * 50)  # by now there may be one token
+    beyond = waits[61:] + [wait for wait in again if wait]
     assert min(beyond) >= 30 and max(beyond) <= 60.01
     assert min(beyond) < 40 and max(beyond) > 50 and len(set(beyond)) > 100
     slow = store.limiter.take([bucket("slow")] * 100)[1:]
@@ -215,15 +213,15 @@ def test_of_many_that_take_and_hold_at_once_as_many_succeed_as_may(store: Store,
 
 
 def test_processes_that_hammer_a_bucket_get_its_rate_and_no_more(durable_url: str, namespace: str) -> None:
-    wanted = bucket(tokens=50, per=1, burst=10)
+    wanted = bucket(tokens=20, per=1, burst=40)  # it saves up what comes while the machine is halted
     gate = barrier(4)
     takers = [Errand(hammer, durable_url, namespace, wanted, 2.0, gate) for _ in range(4)]
     found = [taker.result() for taker in takers]
     grants = sum(each.grants for each in found)
     longest = max(each.after_last for each in found) - min(each.before_first for each in found)
     surely = max(each.before_last for each in found) - min(each.after_first for each in found)
-    assert grants <= 50 * longest + 10 + 0.001
-    assert grants >= 0.95 * (50 * surely + 10)
+    assert grants <= 20 * longest + 40 + 0.001
+    assert grants >= 0.95 * (20 * surely + 40)
 
 
 def test_processes_that_race_for_places_never_hold_too_many(durable_url: str, namespace: str) -> None:

@@ -4,7 +4,7 @@ from functools import partial
 
 from conftest import OpenStore
 from stem.contracts.store import Store
-from support.asking import let_time_pass
+from support.asking import in_time, let_time_pass
 from support.beside import Errand, barrier, together
 from support.errands import hold_lock
 from support.until import until
@@ -21,10 +21,14 @@ def test_a_lock_has_one_owner(store: Store) -> None:
 
 
 def test_its_owner_may_acquire_again_and_keeps_the_number(store: Store) -> None:
-    fence = store.locks.acquire("l", owner="me", ttl_seconds=0.3)
-    assert store.locks.acquire("l", owner="me", ttl_seconds=60) == fence
+    def twice(number: int) -> tuple[str, int | None, int | None]:
+        first = store.locks.acquire(name := f"l{number}", owner="me", ttl_seconds=0.3)
+        return name, first, store.locks.acquire(name, owner="me", ttl_seconds=60)
+
+    name, first, second = in_time(store, 0.3, twice)
+    assert first == second is not None
     let_time_pass(store, 0.4)
-    assert store.locks.owner("l") == "me"
+    assert store.locks.owner(name) == "me"
 
 
 def test_a_wrong_owner_can_neither_renew_nor_release(store: Store) -> None:
@@ -46,10 +50,14 @@ def test_a_released_lock_is_free_and_the_next_fence_is_higher(store: Store) -> N
 
 
 def test_a_renewed_lock_outlives_its_first_term(store: Store) -> None:
-    store.locks.acquire("l", owner="me", ttl_seconds=0.3)
-    assert store.locks.renew("l", owner="me", ttl_seconds=60)
+    def renewed(number: int) -> tuple[str, bool]:
+        store.locks.acquire(name := f"l{number}", owner="me", ttl_seconds=0.3)
+        return name, store.locks.renew(name, owner="me", ttl_seconds=60)
+
+    name, is_renewed = in_time(store, 0.3, renewed)
+    assert is_renewed
     let_time_pass(store, 0.4)
-    assert store.locks.acquire("l", owner="you", ttl_seconds=60) is None
+    assert store.locks.acquire(name, owner="you", ttl_seconds=60) is None
 
 
 def test_an_expired_lock_is_stolen_and_the_old_owner_refused(store: Store, open_store: OpenStore) -> None:

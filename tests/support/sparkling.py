@@ -19,6 +19,7 @@ import pytest
 from stem.cli.main import run as stem
 from stem.core.record import TaskRecord
 from stem.pipeline import java
+from support.servers import free_port
 from support.until import until
 from support.working import Desk, WorkerProcess, worker_process
 
@@ -90,13 +91,6 @@ def connect_server(directory: Path) -> Iterator[ConnectServer]:
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(30)
-
-
-def free_port() -> int:
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        port: int = asked.getsockname()[1]
-        return port
 
 
 def is_open(server: "subprocess.Popen[bytes]", port: int) -> bool:

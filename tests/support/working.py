@@ -101,7 +101,13 @@ class WorkerProcess:
 
 def are_gone(processes: Iterable[psutil.Process]) -> bool:
     """Also true of those that are dead and unburied: whose parent died before them is buried by the system, some time."""
-    return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes)
+    return not any(map(_is_there, processes))
+
+
+def _is_there(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):  # it may go between one question and the next
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 @contextmanager
@@ -164,7 +170,7 @@ class Desk:
     def call(self, name: str, /, **args: Any) -> Any:
         return self.value(self.send(name, **args))
 
-    def meet(self, place: Path, count: int, *, seconds: float = 2.0) -> None:
+    def meet(self, place: Path, count: int, *, seconds: float = 10.0) -> None:
         """A task in each of the `count` isolates, all at the same time, answers within the time."""
         room = Path(tempfile.mkdtemp(dir=place))
         end = time.monotonic() + seconds
