@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -318,5 +319,6 @@ class Twins(RuleBasedStateMachine):
         assert batches == sorted(batches, reverse=True)
 
 
+@pytest.mark.timeout(900)  # some ten thousand transactions, each of them on the disk
 def test_each_store_walks_in_step_with_the_model(store_url: str) -> None:
     run_state_machine_as_test(lambda: Twins(store_url), settings=_settings)  # type: ignore[arg-type]

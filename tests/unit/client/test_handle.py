@@ -4,6 +4,7 @@ import asyncio
 import pickle
 import time
 from collections.abc import Callable
+from functools import partial
 from threading import Thread
 from threading import enumerate as threads
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from stem import InvalidTask, State, Stem, StoreUnavailable, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
 from stem.client.watcher import _Wait
 from stem.testing import run_pending
+from support.beside import takes_less_than
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def test_an_unknown_id_raises_at_once(app: Stem) -> None:
     ):
         with pytest.raises(TaskNotFound, match="There is no task nobody"):
             ask()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 25
 
 
 def test_an_odd_id_is_refused_before_it_is_looked_for(app: Stem) -> None:
@@ -52,11 +54,17 @@ def test_waiting_ends_on_time(work: Any) -> None:
         lambda: handle.wait(0.2),
         lambda: asyncio.run(handle.aget(0.2)),
     ]
-    for ask in waits:
+
+    def seconds(ask: Callable[[], object]) -> float:
         began = time.monotonic()
         with pytest.raises(WaitTimeout, match=r"has not ended within 0\.2 s and is queued; it goes on regardless"):
             ask()
-        assert 0.15 < time.monotonic() - began < 2
+        taken = time.monotonic() - began
+        assert taken > 0.15
+        return taken
+
+    for ask in waits:
+        takes_less_than(1.0, partial(seconds, ask))
     with pytest.raises(TimeoutError):
         handle.get(timeout=-1)
 
@@ -73,23 +81,25 @@ def test_a_failure_and_a_cancellation_are_raised_with_their_reason(app: Stem, wo
     failed = work.enqueue("fail")
     run_pending(app)
     with pytest.raises(TaskFailed, match=r"\(work\) failed after 1 attempts: ValueError: it failed"):
-        failed.get(1)
+        failed.get(20)
     cancelled = work.enqueue("x")
     app.store.broker.purge("default")
     with pytest.raises(TaskCancelled, match="purged"):
-        cancelled.get(1)
+        cancelled.get(20)
     with pytest.raises(TaskCancelled):
-        asyncio.run(cancelled.aget(1))
+        asyncio.run(cancelled.aget(20))
 
 
 def test_two_hundred_awaits_share_one_thread(app: Stem, work: Any) -> None:
+    others = set(threads())  # of apps that were closed a moment ago
+
     async def await_all() -> list[Any]:
         handles = [await work.aenqueue(str(number)) for number in range(200)]
         waits = [asyncio.ensure_future(handle.aget(30)) for handle in handles]
         await asyncio.sleep(0)
         worker = asyncio.to_thread(run_pending, app)
         results = await asyncio.gather(*waits, worker)
-        assert sum(thread.name == "stem-watcher" for thread in threads()) <= 1
+        assert sum(thread.name == "stem-watcher" for thread in set(threads()) - others) <= 1
         return results[:-1]
 
     assert asyncio.run(await_all()) == [(str(number), 1) for number in range(200)]
@@ -106,7 +116,7 @@ def test_a_task_that_ends_while_it_is_awaited_wakes_the_waiter_soon(app: Stem, w
         assert await waiting == ("x", 1)
         return time.monotonic() - began
 
-    assert asyncio.run(wait()) < 1.5
+    takes_less_than(1.5, lambda: asyncio.run(wait()))
 
 
 def test_a_cancelled_await_leaves_nothing_behind(app: Stem, work: Any) -> None:
@@ -128,7 +138,7 @@ def test_closing_the_app_ends_the_awaits(app: Stem, work: Any) -> None:
             await asyncio.sleep(0.005)
         app.close()
         with pytest.raises(StoreUnavailable, match="closed"):
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, 20)
 
     asyncio.run(wait())
 
@@ -138,7 +148,7 @@ def test_an_await_that_begins_as_the_app_is_closed_is_refused_and_does_not_hang(
         handle, watcher = await work.aenqueue("x"), app.link.watcher
         app.close()
         with pytest.raises(StoreUnavailable, match="closed"):
-            await asyncio.wait_for(watcher.ended(handle.id), 5)
+            await asyncio.wait_for(watcher.ended(handle.id), 20)
 
     asyncio.run(wait())
 
@@ -156,7 +166,7 @@ def test_an_answer_to_a_loop_that_is_gone_leaves_the_others_theirs(app: Stem, wo
             await asyncio.sleep(0.005)
         app.link.watcher._waits[handle.id].insert(0, closing)
         await asyncio.to_thread(run_pending, app)
-        return await asyncio.wait_for(waiting, 5)
+        return await asyncio.wait_for(waiting, 20)
 
     assert asyncio.run(wait()) == ("x", 1)
     del gone.is_closed

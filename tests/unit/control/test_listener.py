@@ -92,5 +92,5 @@ def test_nothing_is_obeyed_after_it_has_stopped() -> None:
     ears.start()
     ears.stop()
     ping(line, clock)
-    assert not any(thread.is_alive() for thread in ears._threads)
+    until(lambda: not any(thread.is_alive() for thread in ears._threads))
     assert worker.told == []

@@ -24,6 +24,12 @@ def pipe() -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of these read what is written, be the machine ever so busy."""
+    monkeypatch.setattr(LogWriter, "CLOSE_SECONDS", 30.0)
+
+
 def record(message: str, *values: object, name: str = "stem.worker", **fields: Any) -> logging.LogRecord:
     made = logging.LogRecord(name, logging.INFO, __file__, 1, message, values, fields.pop("exc_info", None))
     made.created = 1_800_000_000.25

@@ -31,10 +31,13 @@ def process(file: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def test_a_process_that_runs_is_told_with_its_age(file: Path, process: "subprocess.Popen[bytes]") -> None:
+    before = datetime.now(UTC)
     found = pidfile.read(file)
+    after = datetime.now(UTC)
     assert isinstance(found, Running)
     assert found.pid == process.pid
-    assert abs((datetime.now(UTC) - found.since).total_seconds() - found.uptime_seconds) < 2
+    least, most = ((moment - found.since).total_seconds() for moment in (before, after))
+    assert least - 1 < found.uptime_seconds < most + 1
     assert int(file.read_text().splitlines()[0]) == process.pid, "other programs read the first line"
     again = until(lambda: r if isinstance(r := pidfile.read(file), Running) and r != found else None)
     assert again.uptime_seconds > found.uptime_seconds and again.since == found.since
