@@ -159,8 +159,8 @@ def test_a_replay_and_a_reclaim_wake_it(store: Store) -> None:
 def test_a_delayed_task_wakes_it_when_due(store: Store) -> None:
     def wait() -> None:
         store.broker.push([a_push(delay=0.6)])
-        assert store.broker.wait(["default"], timeout_seconds=20)
-        assert len(claim(store)) == 1
+        while not claim(store):  # it may wake for nothing before
+            assert store.broker.wait(["default"], timeout_seconds=20)
 
     takes_less_than(1.6, lambda: seconds_of(wait, at_least=0.55))
 
