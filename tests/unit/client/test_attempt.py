@@ -335,8 +335,9 @@ def test_a_signal_that_raises_wherever_it_strikes_never_escapes(
 def test_an_attempt_costs_next_to_nothing_beside_the_work(app: Stem) -> None:
     delivery = delivered(app, lambda a: a, 1)
     channel, envelope = StoreChannel(app.store, delivery.lease), delivery.envelope
-    assert _microseconds(lambda: attempt(app, delivery, channel, worker="w")) < 25.0
-    assert _microseconds(lambda: TaskContext(app, delivery, envelope, channel, "w")) < 2.0
+    whole = _microseconds(lambda: attempt(app, delivery, channel, worker="w"))
+    assert whole < 25.0
+    assert _microseconds(lambda: TaskContext(app, delivery, envelope, channel, "w")) < whole / 3
 
 
 def _microseconds(work: Callable[[], object], *, runs: int = 1000) -> float:
