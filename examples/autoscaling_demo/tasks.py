@@ -9,5 +9,5 @@ app = Stem()
 
 @app.task(name="resize")
 def resize(picture: int) -> int:
-    time.sleep(0.05)
+    time.sleep(0.2)
     return picture

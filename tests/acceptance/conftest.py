@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -36,6 +37,14 @@ def local_store(shell: Shell) -> Iterator[Store]:
     opened = connect(f"sqlite:///{shell.directory}/stem.db", Settings())
     yield opened
     opened.upkeep.close()
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """Where nobody listens, and nobody else can begin to meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 @pytest.fixture

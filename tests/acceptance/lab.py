@@ -170,8 +170,8 @@ class Lab:
     def runs(self) -> list[tuple[str, int]]:
         """Mark and process id of each run, in order."""
         file = self.shell.directory / "begun"
-        lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
-        return [(mark, int(pid)) for mark, pid in lines]
+        whole, _, _ = file.read_text().rpartition("\n") if file.exists() else ("", "", "")
+        return [(mark, int(pid)) for mark, pid in (line.split() for line in whole.splitlines())]
 
     def began(self, *marks: str) -> int:
         """Wait until all have; the process id of the last."""
@@ -182,7 +182,7 @@ class Lab:
         return [each for each, _ in self.runs].count(mark)
 
     def noted(self, kind: EventKind) -> list[dict[str, Any]]:
-        """What workers have noted of themselves."""
+        """What workers have noted of themselves, some of it beside what they do."""
         return [event.data for event in self.desk.events() if event.kind is kind]
 
 
@@ -190,7 +190,13 @@ class Lab:
 def a_lab(shell: Shell, url: str, namespace: str) -> Iterator[Lab]:
     """All that was started in it is gone when it is left."""
     (shell.directory / "lab.py").write_text(APP)
-    shell = shell.at(STEM_APP="lab:app", STEM_BROKER_URL=url, STEM_NAMESPACE=namespace, PYTHONDONTWRITEBYTECODE="1")
+    shell = shell.at(
+        STEM_APP="lab:app",
+        STEM_BROKER_URL=url,
+        STEM_NAMESPACE=namespace,
+        STEM_CONTROL_TIMEOUT="20s",  # a worker that is to answer does so sooner, unless the machine is busy
+        PYTHONDONTWRITEBYTECODE="1",
+    )
     with ExitStack() as stack:
         yield Lab(shell, stack.enter_context(desk(url, namespace)), stack.enter_context)
 

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -38,7 +39,7 @@ class Serving:
         self.process.kill()
         self.process.wait()
         for child in self._started:
-            if child.is_running():
+            with suppress(psutil.NoSuchProcess):  # most end by themselves, and may do so at this moment
                 child.kill()
         if error is not None:
             error.add_note(self.log)
@@ -58,10 +59,10 @@ class Serving:
 
     def says(self, text: str, *, times: int = 1) -> None:
         """Wait until it has said so."""
-        until(lambda: self.log.count(text) >= times or self.process.poll() is not None, seconds=15)
+        until(lambda: self.log.count(text) >= times or self.process.poll() is not None, seconds=30)
         assert self.log.count(text) >= times, self.log
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Its exit code after the signal."""
         self.process.send_signal(number)
-        return self.process.wait(timeout=15)
+        return self.process.wait(timeout=30)

@@ -10,7 +10,7 @@ from typing import Any
 
 BIN = Path(sys.executable).parent
 STEM = str(BIN / "stem")
-PATIENCE_SECONDS = 10.0  # no command may hang, whatever it meets
+PATIENCE_SECONDS = 30.0  # no command may hang, whatever it meets, and however busy the machine is
 TRIES = 10
 
 
@@ -35,7 +35,13 @@ class Shell:
 
     def paste(self, line: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            line, shell=True, cwd=self.directory, env=self.variables, capture_output=True, text=True, timeout=10
+            line,
+            shell=True,
+            cwd=self.directory,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
         )
 
     def out(self, *words: str, stdin: str = "") -> str:

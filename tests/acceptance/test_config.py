@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from acceptance.shell import Shell
+from support.until import until
 
 FILE = """
 broker: redis://:s3cret@cache/0
@@ -112,17 +113,21 @@ def test_a_worker_does_what_the_file_says_and_operators_find_it_by_the_same_file
     try:
         ask = [sys.executable, "-m", "stem"]
         ran = subprocess.run(
-            [*ask, "enqueue", "double", "--arg", "n=21", "--wait", "20s"],
+            [*ask, "enqueue", "double", "--arg", "n=21", "--wait", "40s"],
             cwd=shell.directory,
             env=environment,
             capture_output=True,
             text=True,
         )
         assert ran.stdout.split()[-1] == "42"
-        stats = subprocess.run(
-            [*ask, "worker", "stats", "--json"], cwd=shell.directory, env=environment, capture_output=True
-        )
-        (reply,) = json.loads(stats.stdout)["replies"]
+        asked = [*ask, "worker", "stats", "--timeout", "20s", "--json"]
+
+        def answer() -> bytes | None:
+            """None: its first heartbeat is not there yet."""
+            stats = subprocess.run(asked, cwd=shell.directory, env=environment, capture_output=True)
+            return stats.stdout if stats.returncode == 0 else None
+
+        (reply,) = json.loads(until(answer, seconds=30))["replies"]
         assert (reply["workerId"], reply["payload"]["namespace"]) == ("from-file", "filed")
         assert (reply["payload"]["concurrency"], reply["payload"]["maxConcurrency"]) == (1, 3)
     finally:

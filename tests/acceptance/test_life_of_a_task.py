@@ -34,10 +34,10 @@ def test_a_task_is_enqueued_waits_runs_and_gives_its_result(stem: Shell, durable
 
 def test_enqueue_can_wait_for_the_result(stem: Shell, durable_store: Store) -> None:
     with worker(durable_store, value=42):
-        id, result = stem.out("enqueue", "answer", "--wait", "8s").split("\n")
+        id, result = stem.out("enqueue", "answer", "--wait", "20s").split("\n")
     assert result == "42"
     with worker(durable_store, value=None):
-        waited = stem.json("enqueue", "answer", "--wait", "8s")
+        waited = stem.json("enqueue", "answer", "--wait", "20s")
     assert waited == {"id": waited["id"], "status": "succeeded", "result": None, "error": None}
     assert waited["id"] != id
 
@@ -45,7 +45,7 @@ def test_enqueue_can_wait_for_the_result(stem: Shell, durable_store: Store) -> N
 def test_waiting_for_a_task_that_fails_says_its_error_and_exits_70(stem: Shell, durable_store: Store) -> None:
     id = stem.out("enqueue", "answer")
     with worker(durable_store, fails=True):
-        refusal = stem.refusal("task", "result", id, "--wait", "8", code=70)
+        refusal = stem.refusal("task", "result", id, "--wait", "20", code=70)
     assert refusal == f"Task {id} (answer) failed after 1 attempts: ValueError: boom"
 
 
@@ -104,7 +104,7 @@ def worker(store: Store, *, value: object = None, fails: bool = False) -> Iterat
     """Something that claims one task and ends it."""
 
     def work() -> None:
-        (delivery,) = until(lambda: claim(store, limit=1))
+        (delivery,) = until(lambda: claim(store, limit=1), seconds=30)
         ending = dead(delivery) if fails else done(delivery, value)
         assert store.broker.settle([ending], worker=WORKER) == []
 

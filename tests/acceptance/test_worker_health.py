@@ -15,7 +15,7 @@ from acceptance.shell import Shell
 from stem.backends.sqlite import connect
 from stem.cli.worker_diagnose import clock
 from stem.core.config import Settings
-from support.servers import RedisServer, free_port
+from support.servers import RedisServer
 from support.until import until
 
 FILES = ("--pidfile", "run/%n.pid", "--logfile", "log/%n.log")
@@ -26,6 +26,7 @@ def alpha(shell: Shell) -> Iterator[psutil.Process]:
     """A node that costs nothing, started as an operator would."""
     line = "sh -c 'echo good morning; exec sleep 60'"
     shell.out("worker", "multi", "start", "alpha", "--command-line", line, "--wait", "0.1s", *FILES)
+    until(lambda: (shell.directory / "log" / "alpha.log").read_text() == "good morning\n")
     process = psutil.Process(int((shell.directory / "run" / "alpha.pid").read_text().splitlines()[0]))
     yield process
     if process.is_running():
@@ -66,7 +67,7 @@ def test_within_a_node_the_environment_says_which_it_is(shell: Shell) -> None:
     shell.out("worker", "multi", "start", "beta", "--command-line", line, *FILES)
     log = shell.directory / "log" / "beta.log"
     try:
-        told = json.loads(until(lambda: text if (text := log.read_text()).endswith("}\n") else None))
+        told = json.loads(until(lambda: text if (text := log.read_text()).endswith("}\n") else None, seconds=30))
         assert (told["node"], told["status"]) == ("beta", "running")
     finally:
         shell.out("worker", "multi", "stop", "beta", *FILES[:2])
@@ -185,8 +186,10 @@ def test_the_command_is_looked_for_where_the_worker_would(shell: Shell, words: t
     assert not errors if sentence is None else sentence in errors[0]
 
 
-def test_a_store_that_cannot_be_reached_is_an_error_and_its_password_stays_secret(shell: Shell) -> None:
-    url = f"redis://:geheim@127.0.0.1:{free_port()}/0"
+def test_a_store_that_cannot_be_reached_is_an_error_and_its_password_stays_secret(
+    shell: Shell, closed_port: int
+) -> None:
+    url = f"redis://:geheim@127.0.0.1:{closed_port}/0"
     (shell.directory / "stem.env").write_text(f"STEM_BROKER_URL={url}\n")
     for words in (("--broker-url", url), ("--env-file", "stem.env")):
         told = diagnosis(shell, *words, code=70)
@@ -242,10 +245,11 @@ def test_a_clock_that_differs_from_the_stores_is_warned_of(
 
     store = connect(f"sqlite:///{tmp_path}/stem.db", Settings(), clock=lambda: time.time() + skew)
     try:
-        found = clock(store)
+        # More than once: a machine that does something else between two looks at a clock has a skew by that alone.
+        found = [clock(store) for _ in range(20)]
     finally:
         store.upkeep.close()
-    assert found.level == level and sentence in found.message
+    assert any(each.level == level and sentence in each.message for each in found), found
 
 
 def test_a_stopped_worker_still_has_a_process(shell: Shell, alpha: psutil.Process) -> None:

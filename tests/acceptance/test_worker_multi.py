@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,9 @@ def site(shell: Shell) -> Iterator[Shell]:
     yield shell.at(PYTHONDONTWRITEBYTECODE="1")
     for file in shell.directory.rglob("*.pid"):
         first = file.read_text().partition("\n")[0]
-        if first.isdigit() and psutil.pid_exists(int(first)) and os.getsid(int(first)) == int(first):
-            os.killpg(int(first), signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            if first.isdigit() and os.getsid(int(first)) == int(first):
+                os.killpg(int(first), signal.SIGKILL)
 
 
 def nodes(done: "subprocess.CompletedProcess[str]") -> list[dict[str, Any]]:
@@ -80,12 +82,13 @@ def test_workers_start_run_tasks_are_looked_at_and_stop(site: Shell) -> None:
         ("alpha", "started", pid_of(site, "alpha")),
         ("beta", "started", pid_of(site, "beta")),
     ]
-    until(lambda: "worker.started" in log_of(site, "alpha") and "worker.started" in log_of(site, "beta"))
-    told = json.loads(site.out("task", "result", site.out("enqueue", "where"), "--wait", "10s"))
+    until(lambda: "worker.started" in log_of(site, "alpha") and "worker.started" in log_of(site, "beta"), seconds=30)
+    told = json.loads(site.out("task", "result", site.out("enqueue", "where"), "--wait", "20s"))
     node, run, log = told
     assert node in ("alpha", "beta")
     assert run == f"{site.directory}/run/{node}.pid" and log == f"{site.directory}/log/{node}.log"
-    assert {each["workerId"] for each in site.json("health")["workers"]} == {f"alpha@{HOST}", f"beta@{HOST}"}
+    both = {f"alpha@{HOST}", f"beta@{HOST}"}
+    until(lambda: {each["workerId"] for each in site.json("health")["workers"]} == both, seconds=30)
 
     running = site.json("worker", "multi", "status", "alpha", "beta", *PIDS)["nodes"]
     assert [each["state"] for each in running] == ["running", "running"]
@@ -114,6 +117,7 @@ def test_the_commands_of_the_specification_work_as_they_stand_there(site: Shell)
         --logfile={here}/var/log/stem/%n.log \
         --env-file={here}/stem.env || exit 1
         stem worker multi status alpha beta --pidfile={here}/var/run/stem/%n.pid || exit 2
+        until grep -q node {here}/var/log/stem/beta.log; do sleep 0.05; done
         stem worker multi stop alpha beta --pidfile={here}/var/run/stem/%n.pid || exit 3
         """)
     assert (done.returncode, done.stderr) == (0, "")
@@ -152,7 +156,7 @@ def test_a_node_outlives_who_started_it_and_its_terminal(site: Shell) -> None:
         env=site.variables,
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # under nohup it would be ignored
-        timeout=10,
+        timeout=30,
     )
     assert gone.returncode == -signal.SIGHUP, "the shell, and whoever else was in its group"
     (told,) = site.json("worker", "multi", "status", "alpha", *PIDS)["nodes"]
@@ -165,7 +169,7 @@ def test_a_node_outlives_who_started_it_and_its_terminal(site: Shell) -> None:
 def test_a_command_that_falls_at_once_is_told_with_what_it_said(site: Shell) -> None:
     (site.directory / "log").mkdir()
     (site.directory / "log" / "alpha.log").write_text("of yesterday\n")
-    words = ("worker", "multi", "start", "alpha", "--wait", "8s", *FILES)
+    words = ("worker", "multi", "start", "alpha", "--wait", "25s", *FILES)
     done = site.run(*words, "--", "--app", "nowhere:app")
     assert done.returncode == 70
     assert "failed" in done.stdout and "It ended at once with exit code 64" in done.stdout
@@ -178,7 +182,9 @@ def test_a_command_that_falls_at_once_is_told_with_what_it_said(site: Shell) -> 
 
 def test_one_node_that_falls_keeps_no_other_from_starting(site: Shell) -> None:
     script = "sh -c 'test \"$STEM_WORKER_NODE\" = alpha && exit 3; exec sleep 60'"
-    done = site.run("worker", "multi", "start", "alpha", "beta", "--command-line", script, *FILES, "--json")
+    done = site.run(
+        "worker", "multi", "start", "alpha", "beta", "--command-line", script, "--wait", "3s", *FILES, "--json"
+    )
     assert done.returncode == 70
     assert [each["state"] for each in nodes(done)] == ["failed", "started"]
 
@@ -211,12 +217,12 @@ def test_a_node_that_stands_still_is_killed(site: Shell) -> None:
 
 
 def test_all_are_told_to_stop_before_any_is_waited_for(site: Shell) -> None:
-    script = "sh -c 'trap \"sleep 1; exit 0\" TERM; echo ready; while :; do sleep 0.05; done'"
+    script = "sh -c 'trap \"sleep 2; exit 0\" TERM; echo ready; while :; do sleep 0.05; done'"
     names = [f"n{number}" for number in range(6)]
     site.out("worker", "multi", "start", *names, "--command-line", script, "--wait", "0.1s", *FILES)
     until(lambda: all("ready" in log_of(site, name) for name in names))
-    told = site.json("worker", "multi", "stop", *names, "--timeout", "5s", *PIDS)["nodes"]
-    assert [each["state"] for each in told] == ["stopped"] * 6, "one after the other they would need six seconds"
+    told = site.json("worker", "multi", "stop", *names, "--timeout", "10s", *PIDS)["nodes"]
+    assert [each["state"] for each in told] == ["stopped"] * 6, "one after the other they would need twelve seconds"
 
 
 def test_stopping_what_does_not_run_is_no_failure(site: Shell) -> None:
@@ -268,7 +274,8 @@ def test_a_restart_gives_new_processes_and_starts_what_did_not_run(site: Shell) 
 
 def test_a_restart_that_fails_leaves_the_rest_running(site: Shell) -> None:
     site.out("worker", "multi", "start", "alpha", "beta", "gamma", *idle())
-    done = site.run("worker", "multi", "restart", "alpha", "beta", "gamma", "--command-line", "false", *FILES, "--json")
+    words = ("--command-line", "false", "--wait", "25s", *FILES, "--json")
+    done = site.run("worker", "multi", "restart", "alpha", "beta", "gamma", *words)
     assert done.returncode == 70
     assert [each["state"] for each in nodes(done)] == ["failed", "untouched", "untouched"]
     states = nodes(site.run("worker", "multi", "status", "alpha", "beta", "gamma", *PIDS, "--json"))
@@ -286,7 +293,7 @@ def test_the_command_is_the_flags_before_the_files_before_the_environments(site:
     }
     (site.directory / "file.env").write_bytes((site.directory / "stem.env").read_bytes())
     for node, (words, said) in cases.items():
-        elsewhere.run("worker", "multi", "start", node, *words, *FILES, "--", "x")
+        elsewhere.run("worker", "multi", "start", node, *words, *FILES, "--wait", "25s", "--", "x")
         assert log_of(site, node) == f"{said}\n"
 
 

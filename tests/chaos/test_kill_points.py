@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from support.facts import snapshot
 from support.until import until
 
 ACTOR = Path(__file__).with_name("actor.py")
+_models = count(1)
 WRITES_MUCH = ("push-batch", "settle-follow-up", "settle-mixed", "replay", "purge")
 
 
@@ -38,7 +40,7 @@ def test_killed_within_a_step_it_is_whole_or_not_at_all(
     names = list(STEPS)
     before, after = model_after(names[names.index(step) - 1]), model_after(step)
     # A server may still be busy with what the dead client asked for.
-    until(lambda: snapshot(durable_store) in (before, after), seconds=5, every=0.05)
+    until(lambda: snapshot(durable_store) in (before, after), seconds=20, every=0.05)
     drain_and_check(durable_store, QUEUES)
 
 
@@ -56,6 +58,6 @@ def kill(url: str, namespace: str, *point: str) -> None:
 
 def model_after(step: str) -> dict[str, object]:
     """What the same steps leave in the reference store."""
-    model = connect(f"memory://model-{step}", Settings(namespace="model"))
+    model = connect(f"memory://model-{next(_models)}", Settings(namespace="model"))
     perform(model, step)
     return snapshot(model)

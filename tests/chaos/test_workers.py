@@ -31,8 +31,8 @@ def test_nothing_is_lost_or_doubled_while_workers_are_killed(fleet: Fleet) -> No
     print(f"STEM_CAMPAIGN_SEED={seed} STEM_CAMPAIGN_SECONDS={SECONDS:g}")
     campaign = Campaign(fleet, random.Random(seed))
     end = time.monotonic() + SECONDS
-    campaign.run(lambda: time.monotonic() > end)
-    assert campaign.kills > SECONDS, "hardly anyone was killed; the campaign proves nothing"
+    # So many at least, however long it takes: without them the campaign would prove nothing.
+    campaign.run(lambda: time.monotonic() > end and campaign.kills > SECONDS)
     campaign.calm_down()
     fleet.ended(campaign.acknowledged, seconds=60)
     check(fleet, campaign.acknowledged)

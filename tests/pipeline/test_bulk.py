@@ -67,8 +67,8 @@ def test_failed_items_are_dead_letters_that_an_ordinary_worker_replays(
     app.store.deadletters.replay(DeadFilter())
     with Worker(app, in_process=True):
         handle = app.handle("b1:27")
-        assert handle.get(timeout=10) == "usual 27"  # NULL is no argument: the default holds
-        until(lambda: not app.store.broker.depth())
+        assert handle.get(timeout=30) == "usual 27"  # NULL is no argument: the default holds
+        until(lambda: not app.store.broker.depth(), seconds=30)
     states = [record.state for record in app.store.results.get([each.id for each in letters]).values()]
     assert states == [State.SUCCEEDED] * 5
 
@@ -151,10 +151,10 @@ def test_a_revoke_of_its_task_ends_the_work_on_the_executors(spark: SparkSession
     with Worker(app, in_process=True):
         handle = app.enqueue("all")
         until(lambda: book.exists() and len(book.read_text().split()) > 3, seconds=30)
-        until(lambda: "progress" in app.store.results.get([handle.id])[handle.id].meta, seconds=10)
+        until(lambda: "progress" in app.store.results.get([handle.id])[handle.id].meta, seconds=30)
         app.store.revokes.put([RevokeRequest(task_id=handle.id, terminate=True)])
-        until(lambda: app.store.results.get([handle.id])[handle.id].state is State.CANCELLED, seconds=20)
-        until(lambda: not spark.sparkContext.statusTracker().getActiveStageIds(), seconds=10)
+        until(lambda: app.store.results.get([handle.id])[handle.id].state is State.CANCELLED, seconds=30)
+        until(lambda: not spark.sparkContext.statusTracker().getActiveStageIds(), seconds=30)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """spark.read over a store: its tables whole, cut, chosen from and pruned, on each store that Spark can reach."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -12,10 +13,10 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Ending
 from stem.core.heartbeat import Heartbeat
 from stem.core.outcome import Died
-from stem.core.record import TaskError, TaskFilter, TaskRecord, moment
+from stem.core.record import TaskError, TaskFilter, TaskRecord
 from stem.core.settle import Policy, settle
 from stem.pipeline import silver
-from support.asking import WORKER, all_events, claim, claim_one, expire
+from support.asking import WORKER, all_events, claim, claim_one, expire, record
 from support.builders import a_push, cancelled, dead, done, requeue, retry
 from support.servers import PostgresServer
 from support.until import until
@@ -133,7 +134,7 @@ def test_what_was_sent_ahead_waits_from_when_it_was_due_and_counts_for_its_tenan
 ) -> None:
     sent = a_push("a", delay=0.5)
     durable_store.broker.push([sent])
-    due = moment(durable_store.upkeep.now() + 0.4)
+    due = record(durable_store, "a").enqueued_at + timedelta(seconds=0.4)
     delivery = until(lambda: claim(durable_store))[0]
     facts = {"tenant": "acme", "dueAt": due.isoformat()}
     durable_store.broker.settle([msgspec.structs.replace(done(delivery, ran=0.0), facts=facts)], worker=WORKER)

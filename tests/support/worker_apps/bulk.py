@@ -37,7 +37,7 @@ def fill(app: Stem) -> Stem:
             time.sleep(0.01)
         return n
 
-    @app.task(name="patient", max_retries=0, soft_limit=0.1)
+    @app.task(name="patient", max_retries=0, soft_limit=1.0)
     def patient(n: int) -> str:
         try:
             while n == 5:
