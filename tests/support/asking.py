@@ -1,6 +1,7 @@
 """Short questions to a store, so that a test reads as a sentence."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, DeadLetter, Delivery, Depth, Lease
@@ -11,6 +12,7 @@ from stem.core.record import TaskRecord
 from support.builders import a_push, dead
 from support.until import until
 
+T = TypeVar("T")
 WORKER = "worker-1"
 LONG = 60.0  # a lease that outlives any test
 
@@ -39,6 +41,17 @@ def let_time_pass(store: Store, seconds: float) -> None:
     """By the store's own clock, which decides what is due and what has run out."""
     end = store.upkeep.now() + seconds
     until(lambda: store.upkeep.now() > end, seconds=seconds + 10)
+
+
+def in_time(store: Store, seconds: float, work: Callable[[int], T]) -> T:
+    """What `work` brings within so many seconds of the store's time; where the machine was halted on the way, it is done
+    anew, under the next number."""
+    for number in range(20):
+        began = store.upkeep.now()
+        found = work(number)
+        if store.upkeep.now() < began + seconds:
+            return found
+    raise AssertionError(f"not once done within {seconds} s")
 
 
 def bury(store: Store, *ids: str, queue: str = "default", reason: str = "retries-exhausted") -> None:
