@@ -108,7 +108,7 @@ def test_a_record_says_how_long_a_task_really_ran(client: Desk, speaks: bool, mo
         assert record.started_at is not None and record.finished_at is not None
         started = next(event for event in client.events(task) if event.kind == "started")
         assert started.at == record.started_at
-        return abs((record.finished_at - record.started_at).total_seconds() - ran)
+        return abs((record.finished_at - record.started_at).total_seconds() - float(ran))
 
     takes_less_than(0.15, is_wrong_by)
 
@@ -140,7 +140,8 @@ def test_large_arguments_and_large_results_pass(client: Desk) -> None:
 
 
 def test_an_extended_lease_outlives_its_worker(client: Desk, durable_url: str, namespace: str, tmp_path: Path) -> None:
-    store, options = client.app.store, {"concurrency": 2, "lease_seconds": 1.0, "reclaim_seconds": 60.0}
+    store = client.app.store
+    options: dict[str, Any] = {"concurrency": 2, "lease_seconds": 1.0, "reclaim_seconds": 60.0}
 
     def outlives() -> bool:
         marks = tmp_path / os.urandom(4).hex()

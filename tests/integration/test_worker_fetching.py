@@ -87,7 +87,7 @@ def test_with_a_prefetch_of_one_at_most_one_is_out_of_turn(fleet: Fleet, tmp_pat
 
 def test_long_tasks_are_not_hoarded_by_the_worker_that_came_first(fleet: Fleet) -> None:
     first = fleet.start(concurrency=2)
-    seen = []
+    seen: list[list[int]] = []
     while len(seen) < 3 and (not seen or max(seen[-1]) - min(seen[-1]) > 3):  # one that is halted falls behind
         ids = fleet.push("nap", *(f"t{len(seen)}-{n}" for n in range(20)), seconds=0.5)
         fleet.ledger.begun(ids[1])

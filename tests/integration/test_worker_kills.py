@@ -103,19 +103,25 @@ def test_a_fork_server_whose_supervisor_was_killed_meanwhile_ends_without_a_word
 
 
 def test_what_a_killed_supervisor_had_not_begun_has_lost_nothing(fleet: Fleet, tmp_path: Path) -> None:
-    first = fleet.start(concurrency=1, lease_seconds=1, reclaim_seconds=0.25)
-    go = tmp_path / "go"
-    ids = fleet.push("until-there", *(f"t{n}" for n in range(6)), file=str(go))
-    fleet.ledger.begun("t0")
-    until(lambda: fleet.record("t0").state is State.RUNNING)
-    until(lambda: fleet.depth().running > 1)
-    first.kill()
-    go.touch()
-    fleet.start(lease_seconds=1, reclaim_seconds=0.25)
-    records = fleet.ended(ids)
-    assert {record.state for record in records.values()} == {State.SUCCEEDED}
-    assert fleet.ledger.runs() == {id: 1 + (id == "t0") for id in ids}
-    assert {record.attempt for record in records.values()} == {0}
+    def some_were_held_ahead(round_: int) -> bool:
+        first = fleet.start(concurrency=1, lease_seconds=1, reclaim_seconds=0.25)
+        go = tmp_path / f"go{round_}"
+        begun, *others = fleet.push("until-there", *(f"t{round_}-{n}" for n in range(6)), file=str(go))
+        fleet.ledger.begun(begun)
+        until(lambda: fleet.record(begun).state is State.RUNNING)
+        held = fleet.depth().running
+        first.kill()
+        go.touch()
+        second = fleet.start(lease_seconds=1, reclaim_seconds=0.25)
+        records = fleet.ended([begun, *others])
+        assert {(record.state, record.attempt) for record in records.values()} == {(State.SUCCEEDED, 0)}
+        runs = fleet.ledger.runs()
+        assert runs[begun] == 2 and {runs[id] for id in others} == {1}
+        assert second.stop() == 0
+        return held > 1
+
+    # Not for long, for what waits behind one that takes its time is given back; but not in each round we come too late.
+    assert any(some_were_held_ahead(round_) for round_ in range(3))
 
 
 def test_a_worker_s_death_counts_for_what_it_had_started_and_three_are_enough(fleet: Fleet, tmp_path: Path) -> None:
