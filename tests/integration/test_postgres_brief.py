@@ -16,6 +16,7 @@ from stem.core.config import Settings
 from stem.core.errors import StoreRefused, StoreUnavailable, UsageError
 from stem.core.heartbeat import Heartbeat
 from support.servers import PostgresServer
+from support.until import until
 
 BEAT = Heartbeat(
     worker_id="w1", namespace="n", host="ü", pid=1, uptime_seconds=2.5, concurrency=4, in_flight=1, queues=["default"]
@@ -67,16 +68,18 @@ def test_its_other_seams_are_those_of_the_whole_store(brief: Store, whole: Store
 def test_a_connection_that_was_cut_is_replaced(brief: Store, postgres_server: PostgresServer) -> None:
     brief.upkeep.now()
     with psycopg.connect(postgres_server.url, autocommit=True) as admin:
-        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'stem'")
+        ours = "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'stem'"
+        cut = [pid for pid, _ in admin.execute(ours).fetchall()]
+        until(lambda: not admin.execute("SELECT FROM pg_stat_activity WHERE pid = ANY (%s)", [cut]).fetchall())
     assert brief.upkeep.now() > 0
 
 
 def test_what_the_server_refuses_or_leaves_unanswered_is_told_in_a_sentence(postgres_server: PostgresServer) -> None:
-    link = BriefLink(address(postgres_server.url, Settings()), 0.2)
+    link = BriefLink(address(postgres_server.url, Settings()), 30.0)
     began = monotonic()
     with pytest.raises(StoreUnavailable, match="did not answer within"):
-        link.rows("SELECT pg_sleep(60)")
-    assert monotonic() - began < 5
+        link.rows("SELECT pg_sleep(60)", timeout_seconds=0.2)
+    assert monotonic() - began < 15
     with pytest.raises(UsageError, match="division by zero"):
         link.rows("SELECT 1 / %s::integer", (0,))
     with pytest.raises(UsageError, match="NUL"):

@@ -21,7 +21,7 @@ def link(
 ) -> Iterator[Link]:
     if request.param == "by an old libpq":
         monkeypatch.setattr("psycopg.capabilities.has_pipeline", lambda: False)
-    opened = Link(address(postgres_server.url, Settings()), 5.0, pool_size=1)
+    opened = Link(address(postgres_server.url, Settings()), 30.0, pool_size=1)
     opened.rows("CREATE TABLE IF NOT EXISTS said (word text)")
     opened.rows("TRUNCATE said")
     yield opened
@@ -57,7 +57,7 @@ def test_no_answer_by_the_deadline_ends_the_call_and_what_the_server_does_for_it
     began = monotonic()
     with pytest.raises(StoreUnavailable, match="did not answer"):
         link.cells(Statement(b"SELECT pg_sleep(60)", ()), timeout_seconds=0.2)
-    assert monotonic() - began < 4
+    assert monotonic() - began < 15
     assert link.cells(_say("next")) == [("next",)]  # on another connection, once the only one is back
 
 
@@ -83,7 +83,7 @@ def test_a_pooler_that_brings_another_server_loses_nothing_and_doubles_nothing(l
 def test_a_statement_that_another_client_had_kept_is_used(link: Link) -> None:
     for _ in range(3):
         link.cells(_say("known"))
-    with link._connection(monotonic() + 5) as conn:  # as if a pooler had given this server to a new client
+    with link._connection(monotonic() + 30) as conn:  # as if a pooler had given this server to a new client
         conn.kept = Kept()
     for _ in range(4):
         assert link.cells(_say("anew")) == [("anew",)]

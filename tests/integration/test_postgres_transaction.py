@@ -136,7 +136,7 @@ def test_a_waiter_wakes_when_the_caller_commits(joinable: Store, postgres_server
         joinable.broker.push([a_push("a")], connection=connection)
         assert not joinable.broker.wait(["default"], timeout_seconds=0.1)
         connection.commit()
-        assert joinable.broker.wait(["default"], timeout_seconds=5)
+        assert joinable.broker.wait(["default"], timeout_seconds=20)
 
 
 def test_autocommit_without_a_transaction_is_refused(joinable: Store, postgres_server: PostgresServer) -> None:

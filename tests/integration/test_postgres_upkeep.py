@@ -34,9 +34,14 @@ def test_settling_vacuums_the_queue_so_that_claims_do_not_step_over_the_dead(
     monkeypatch.setattr(housekeeping, "_VACUUM_EVERY_SECONDS", 0.0)
     with psycopg.connect(postgres_server.url, autocommit=True) as admin:
         before = _vacuums(admin)
-        forgetful.broker.push([a_push() for _ in range(100)])
-        forgetful.broker.settle([done(delivery) for delivery in claim(forgetful)], worker=WORKER)
-        until(lambda: _vacuums(admin) > before)
+
+        def is_vacuumed() -> bool:
+            """Not at once if the server vacuums by itself at the moment: then the next endings have it done."""
+            forgetful.broker.push([a_push() for _ in range(50)])
+            forgetful.broker.settle([done(delivery) for delivery in claim(forgetful)], worker=WORKER)
+            return _vacuums(admin) > before
+
+        until(is_vacuumed, every=0.05)
 
 
 def test_settling_prunes_what_retention_has_outlived(forgetful: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,8 +76,9 @@ def test_one_round_of_pruning_catches_up_with_a_long_log(
         monkeypatch.setattr(housekeeping, "_PRUNE_EVERY_SECONDS", 0.0)
         forgetful.broker.settle([done(delivery) for delivery in claim(forgetful)], worker=WORKER)
         monkeypatch.setattr(housekeeping, "_PRUNE_EVERY_SECONDS", 3600.0)
-        until(lambda: events() == 10)
-        assert forgetful.upkeep.prune() == 0
+        until(lambda: events() == 10, seconds=30)
+        until(lambda: forgetful.upkeep.prune() == 0)  # of the last record the time may have been up a moment too late
+        assert events() == 10
 
 
 def test_the_server_is_named_and_what_endangers_it_is_said(
@@ -95,9 +101,9 @@ def test_a_transaction_left_open_is_said(
     with psycopg.connect(postgres_server.url) as reader, psycopg.connect(postgres_server.url) as writer:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         reader.execute("SELECT 1")
-        until(lambda: "has been reading for" in forgetful.upkeep.diagnose().warnings[0])
+        until(lambda: "has been reading for" in " ".join(forgetful.upkeep.diagnose().warnings))
         writer.execute("SELECT pg_current_xact_id()")
-        assert "event readers may lag" in forgetful.upkeep.diagnose().warnings[0]
+        until(lambda: "event readers may lag" in " ".join(forgetful.upkeep.diagnose().warnings))
 
 
 @pytest.mark.parametrize("cursor", ["abc", "-1", "9" * 30, ""])
@@ -121,5 +127,6 @@ def test_limits_and_numbers_of_any_size_and_kind_are_taken(forgetful: Store) -> 
 
 def _vacuums(admin: "psycopg.Connection[tuple[int]]") -> int:
     admin.execute("SELECT pg_stat_clear_snapshot()")
-    row = admin.execute("SELECT vacuum_count FROM pg_stat_user_tables WHERE relname = 'messages'").fetchone()
+    ours = "SELECT vacuum_count FROM pg_stat_user_tables WHERE schemaname = 'stem' AND relname = 'messages'"
+    row = admin.execute(ours).fetchone()
     return row[0] if row else 0

@@ -36,9 +36,9 @@ def test_a_store_finds_the_node_that_keeps_its_namespace(
     nodes: tuple[RedisServer, RedisServer], namespace: str
 ) -> None:
     for number, node in enumerate(nodes):
-        store = connect(node.url, Settings(namespace=namespace))
+        store = connect(node.url, Settings(namespace=namespace, timeout_seconds=20.0))
         store.broker.push([a_push(f"{number}-a"), a_push(f"{number}-b", delay=60)])
-        (delivery,) = store.broker.claim(["default"], limit=9, lease_seconds=30)
+        (delivery,) = store.broker.claim(["default"], limit=9, lease_seconds=60)
         assert delivery.lease.id == f"{number}-a"
         assert not store.broker.wait(["default"], timeout_seconds=0.05)
         assert store.broker.start([delivery.lease], worker="w") == []
@@ -48,7 +48,7 @@ def test_a_store_finds_the_node_that_keeps_its_namespace(
 
 
 def test_when_the_node_dies_the_store_asks_the_one_that_its_url_names(cluster: "Cluster") -> None:
-    store = connect(cluster.seed.url, Settings(namespace="n", timeout_seconds=2.0))
+    store = connect(cluster.seed.url, Settings(namespace="n", timeout_seconds=20.0))
     store.broker.push([a_push("before")])
     cluster.primary.kill()
     tell(cluster.replica, "CLUSTER FAILOVER", "TAKEOVER")
@@ -66,13 +66,13 @@ def test_a_namespace_that_is_being_moved_is_unavailable_and_followed_when_it_has
     first, second = nodes
     here, there = (first, second) if leads_to(second, "moving", first) else (second, first)
     slot = slot_of(here, "moving")
-    store = connect(here.url, Settings(namespace="moving", timeout_seconds=2.0))
+    store = connect(here.url, Settings(namespace="moving", timeout_seconds=20.0))
     tell(there, "CLUSTER SETSLOT", slot, "IMPORTING", name_of(here))
     tell(here, "CLUSTER SETSLOT", slot, "MIGRATING", name_of(there))
     with pytest.raises(StoreUnavailable, match="is moving the namespace to another node; try again shortly"):
         store.broker.push([a_push("a")])
     assert store.revokes.version() == 0  # answered where the keys still are
-    tell(here, "MIGRATE", "127.0.0.1", there.port, "stem:{moving}:numbers", 0, 1000)
+    tell(here, "MIGRATE", "127.0.0.1", there.port, "stem:{moving}:numbers", 0, 20_000)
     for node in (there, here):
         tell(node, "CLUSTER SETSLOT", slot, "NODE", name_of(there))
     store.broker.push([a_push("a")])

@@ -14,6 +14,7 @@ from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.config import Settings
 from stem.core.errors import StoreUnavailable
+from support.beside import in_thread, takes_less_than
 from support.builders import a_push
 from support.servers import RedisServer
 from support.until import until
@@ -39,13 +40,13 @@ def forwarder(redis_server: RedisServer) -> Iterator["Forwarder"]:
 def test_after_a_failover_the_next_call_reaches_the_new_primary(pair: tuple[RedisServer, RedisServer]) -> None:
     old, new = pair
     forwarder = Forwarder(old.port)
-    store = connect(forwarder.url, Settings(namespace="failover", timeout_seconds=2.0))
+    store = connect(forwarder.url, Settings(namespace="failover", timeout_seconds=20.0))
     store.broker.push([a_push("before")])
     demote(old, new)
     forwarder.port = new.port
     store.broker.push([a_push("after")])
     assert set(store.results.get(["before", "after"])) == {"before", "after"}
-    assert {lease.lease.id for lease in store.broker.claim(["default"], limit=9, lease_seconds=9)} == {
+    assert {lease.lease.id for lease in store.broker.claim(["default"], limit=9, lease_seconds=60)} == {
         "before",
         "after",
     }
@@ -56,7 +57,7 @@ def test_after_a_failover_the_next_call_reaches_the_new_primary(pair: tuple[Redi
 def test_a_plain_command_finds_the_new_primary_too(pair: tuple[RedisServer, RedisServer]) -> None:
     old, new = pair
     forwarder = Forwarder(old.port)
-    store = connect(forwarder.url, Settings(namespace="failover", timeout_seconds=2.0))
+    store = connect(forwarder.url, Settings(namespace="failover", timeout_seconds=20.0))
     with redis.Redis(port=old.port) as client:
         client.config_set("replica-serve-stale-data", "no")
         client.replicaof("127.0.0.1", 1)  # nobody there: reads are refused as well
@@ -71,7 +72,7 @@ def test_while_no_primary_is_there_the_store_is_unavailable_and_comes_back(
 ) -> None:
     old, new = pair
     forwarder = Forwarder(old.port)
-    store = connect(forwarder.url, Settings(namespace="failover", timeout_seconds=2.0))
+    store = connect(forwarder.url, Settings(namespace="failover", timeout_seconds=20.0))
     demote(old, new)
     with pytest.raises(StoreUnavailable, match="is a read-only replica"):
         store.broker.push([a_push("a")])
@@ -83,25 +84,28 @@ def test_while_no_primary_is_there_the_store_is_unavailable_and_comes_back(
 
 def test_a_wait_keeps_its_time_though_all_idle_listeners_have_died(forwarder: "Forwarder", namespace: str) -> None:
     store = connect(forwarder.url, Settings(namespace=namespace, timeout_seconds=4.0))
-    hold_ears(store)
-    forwarder.freeze(lambda connection: connection.has_listened)
-    began = time.monotonic()
-    assert not store.broker.wait(["q"], timeout_seconds=1.0)
-    assert 0.9 <= time.monotonic() - began < 1.8
+
+    def waits() -> float:
+        hold_ears(store)
+        forwarder.freeze(lambda connection: connection.has_listened)
+        began = time.monotonic()
+        assert not store.broker.wait(["q"], timeout_seconds=1.0)
+        waited = time.monotonic() - began
+        assert waited >= 0.9
+        return waited
+
+    takes_less_than(1.8, waits)
     store.upkeep.close()
 
 
 def test_a_push_is_heard_though_all_idle_listeners_have_died(forwarder: "Forwarder", namespace: str) -> None:
-    store = connect(forwarder.url, Settings(namespace=namespace, timeout_seconds=2.0))
+    store = connect(forwarder.url, Settings(namespace=namespace, timeout_seconds=3.0))
     hold_ears(store)
     forwarder.freeze(lambda connection: connection.has_listened)
-    heard: list[bool] = []
-    waiter = threading.Thread(target=lambda: heard.append(store.broker.wait(["q"], timeout_seconds=10.0)))
-    waiter.start()
+    waiter = in_thread(lambda: store.broker.wait(["q"], timeout_seconds=20.0))
     until(lambda: forwarder.count(lambda each: each.has_listened and not each.is_frozen) == 1)
     store.broker.push([a_push(queue="q")])
-    waiter.join(10)
-    assert heard == [True]
+    assert waiter.result(30)
     store.upkeep.close()
 
 
@@ -113,11 +117,18 @@ def test_one_call_past_its_deadline_is_enough_to_drop_all_idle_connections(
     forwarder.freeze(lambda connection: True)
     with pytest.raises(StoreUnavailable, match="did not answer"):
         store.broker.push([a_push("a")])
-    began = time.monotonic()
-    store.broker.push([a_push("b")])
+    until(lambda: is_pushed(store))
     assert not store.broker.wait(["q"], timeout_seconds=0.1)
-    assert time.monotonic() - began < 1.45
+    assert forwarder.count(lambda connection: connection.is_asked_in_vain) == 1
     store.upkeep.close()
+
+
+def is_pushed(store: Store) -> bool:
+    """Not at once, if the machine halts for longer than a call may take."""
+    try:
+        return bool(store.broker.push([a_push("b")]))
+    except StoreUnavailable:
+        return False
 
 
 def demote(old: RedisServer, new: RedisServer) -> None:
@@ -163,6 +174,7 @@ class Forwarder:
         return sum(which(connection) for connection in list(self._connections))
 
     def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listener.close()
         for connection in self._connections:
             connection.close()
@@ -179,6 +191,7 @@ class Forwarder:
 class _Forwarded:
     def __init__(self, caller: socket.socket, port: int) -> None:
         self.is_frozen = False
+        self.is_asked_in_vain = False
         self.has_listened = False
         self._caller = caller
         self._server = socket.create_connection(("127.0.0.1", port))
@@ -200,5 +213,7 @@ class _Forwarded:
                     if not carried:
                         return
                     self.has_listened |= b"SUBSCRIBE" in carried
+                    is_question = source is self._caller and b"UNSUBSCRIBE" not in carried
+                    self.is_asked_in_vain |= self.is_frozen and is_question
                     if not self.is_frozen:
                         (self._server if source is self._caller else self._caller).sendall(carried)

@@ -18,6 +18,7 @@ from stem.core.envelope import Unique
 from stem.core.heartbeat import Heartbeat
 from stem.core.record import TaskFilter, moment
 from stem.core.revoke import RevokeRequest
+from support.asking import in_time, let_time_pass
 from support.builders import a_push, dead, done, pushes
 from support.servers import RedisServer
 from support.until import until
@@ -43,23 +44,32 @@ def store(redis_server: RedisServer, namespace: str) -> Iterator[Store]:
 def test_every_key_is_documented_and_nothing_outlives_its_time(
     store: Store, server: "redis.Redis", namespace: str
 ) -> None:
-    seen = set()
-    for _ in live(store):
-        seen |= keys(server, namespace)
-    assert {key.partition(":")[0] for key in seen} == documented()
+    seen: set[str] = set()
+    for number in range(5):  # a halt of the machine may outlast a brief key, but not each time
+        for _ in live(store, number):
+            seen |= {key.partition(":")[0] for key in keys(server, namespace)}
+        if seen >= documented():
+            break
+    assert seen == documented()
     until(lambda: store.upkeep.prune() == 0 and keys(server, namespace) == LASTING)
 
 
 def test_endings_sweep_what_retention_has_outlived(store: Store, server: "redis.Redis", namespace: str) -> None:
-    store.broker.push(pushes("a", "b", "c"))
-    settle_all(store, 3)
-    assert len(store.results.get(["a", "b", "c"])) == 3
-    ended_at = store.upkeep.now()
-    until(lambda: store.upkeep.now() > ended_at + BRIEF.results_seconds)
-    store.broker.push(pushes("d", "e"))
-    settle_all(store, 2)
-    assert keys(server, namespace) & {"t:a", "t:b", "t:c", "t:d", "t:e"} == {"t:d", "t:e"}
-    assert [record.id for record in store.results.page(TaskFilter(), limit=9).items] == ["e", "d"]
+    brief = BRIEF.results_seconds * 0.9
+
+    def ended(*ids: str) -> tuple[set[str], list[str]]:
+        """What there is of tasks, as keys and as a page, right after these have ended; by the letters of their ids."""
+        store.broker.push(pushes(*ids))
+        settle_all(store, len(ids))
+        kept = {key[2] for key in keys(server, namespace) if key.startswith("t:")}
+        return kept, [record.id[0] for record in store.results.page(TaskFilter(), limit=9).items]
+
+    kept, page = in_time(store, brief, lambda number: ended(f"a{number}", f"b{number}", f"c{number}"))
+    assert kept == set(page) == {"a", "b", "c"}
+    let_time_pass(store, BRIEF.results_seconds)
+    kept, page = in_time(store, brief, lambda number: ended(f"d{number}", f"e{number}"))
+    assert kept == set(page) == {"d", "e"}
+    assert page[:2] == ["e", "d"]
 
 
 def test_a_dead_letter_outlives_retention_and_its_record_with_it(store: Store, server: "redis.Redis") -> None:
@@ -74,18 +84,18 @@ def test_a_dead_letter_outlives_retention_and_its_record_with_it(store: Store, s
 
 
 def settle_all(store: Store, count: int) -> None:
-    deliveries = store.broker.claim(["default"], limit=count, lease_seconds=9)
+    deliveries = store.broker.claim(["default"], limit=count, lease_seconds=60)
     assert len(deliveries) == count
     assert store.broker.settle([done(delivery) for delivery in deliveries], worker="w") == []
 
 
-def live(store: Store) -> Iterator[None]:
+def live(store: Store, number: int) -> Iterator[None]:
     """A short life that uses every key there is."""
     store.broker.push(
         [
-            a_push("a", unique="until-done", args={"text": "x" * 2000}),
-            a_push("b", unique=Unique("brief", 0.2)),
-            a_push("c", delay=60),
+            a_push(f"a{number}", unique="until-done", args={"text": "x" * 2000}),
+            a_push(f"b{number}", unique=Unique(f"brief{number}", 0.2)),
+            a_push(f"c{number}", delay=60),
         ]
     )
     store.locks.acquire("lock", owner="me", ttl_seconds=0.2)
@@ -96,10 +106,10 @@ def live(store: Store) -> Iterator[None]:
     store.mail.publish("channel", b"message", ttl_seconds=0.2)
     store.revokes.put([RevokeRequest(task_id="x", expires_seconds=0.2)])
     store.rollups.put([MinuteRow(minute=moment(store.upkeep.now()))])
-    store.staging.stage("job", "part", calls_of(pushes("d", queue="staged")))
+    store.staging.stage(f"job{number}", "part", calls_of(pushes(f"d{number}", queue="staged")))
     yield
-    store.staging.promote("job", [Part("part", 1)])
-    first, second = store.broker.claim(["default"], limit=9, lease_seconds=9)
+    store.staging.promote(f"job{number}", [Part("part", 1)])
+    first, second = store.broker.claim(["default"], limit=9, lease_seconds=60)
     yield
     store.broker.settle([done(first), dead(second)], worker="w")
     yield

@@ -130,7 +130,7 @@ def test_a_waiting_worker_sees_a_joined_push_soon_after_its_commit(store: Store,
     store.broker.push([a_push("a")], connection=own)
     assert store.broker.wait(["default"], timeout_seconds=0.1) is False
     own.commit()
-    assert store.broker.wait(["default"], timeout_seconds=1.0) is True
+    assert store.broker.wait(["default"], timeout_seconds=10) is True
 
 
 def test_sqlalchemy_connections_and_sessions_are_joined(store: Store, path: Path) -> None:

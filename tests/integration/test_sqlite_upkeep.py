@@ -17,7 +17,7 @@ from support.builders import a_push, done, pushes
 
 
 def opened(path: Path, clock: FakeClock, **retention: float) -> Store:
-    settings = Settings(retention=Retention(**retention))  # type: ignore[arg-type]
+    settings = Settings(timeout_seconds=60.0, retention=Retention(**retention))  # type: ignore[arg-type]
     return connect(f"sqlite:///{path}/stem.db", settings, clock=clock)
 
 

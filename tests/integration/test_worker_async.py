@@ -8,6 +8,7 @@ import pytest
 
 from stem.core.lifecycle import State
 from stem.worker.supervisor import Worker
+from support.beside import takes_less_than
 from support.until import until
 from support.working import Desk, desk, worker_here
 
@@ -23,24 +24,28 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def worker(place: Path) -> Iterator[Worker]:
     url = f"sqlite:///{place}/stem.db"
-    with worker_here(url, "async", COROUTINES, concurrency=ISOLATES, async_concurrency=10, lease_seconds=2.0) as it:
+    with worker_here(url, "async", COROUTINES, concurrency=ISOLATES, async_concurrency=10, lease_seconds=5.0) as it:
         yield it
 
 
 @pytest.fixture
 def client(place: Path, worker: Worker) -> Iterator[Desk]:
-    """After the test a task in each isolate, all at the same time, answers within two seconds."""
+    """After the test a task in each isolate, all at the same time, answers."""
     with desk(f"sqlite:///{place}/stem.db", "async") as opened:
         yield opened
         opened.meet(place, ISOLATES)
 
 
 def test_coroutines_share_an_isolate(client: Desk) -> None:
-    """Twenty naps of half a second in two isolates take less than two naps in a row would."""
-    began_at = time.monotonic()
-    pids = [client.value(task) for task in [client.send("naps", seconds=0.5) for _ in range(20)]]
-    assert time.monotonic() - began_at < 1.5
-    assert len(set(pids)) <= ISOLATES
+    """Twenty naps of half a second in two isolates take less than three naps in a row would."""
+
+    def naps() -> float:
+        began_at = time.monotonic()
+        pids = [client.value(task) for task in [client.send("naps", seconds=0.5) for _ in range(20)]]
+        assert len(set(pids)) <= ISOLATES
+        return time.monotonic() - began_at
+
+    takes_less_than(1.5, naps)
 
 
 def test_no_more_run_at_once_than_they_may(tmp_path: Path, namespace: str) -> None:
@@ -99,13 +104,13 @@ def test_a_soft_limit_ends_one_coroutine_and_not_its_neighbours(client: Desk) ->
 )
 def test_whatever_is_raised_is_a_failure_worth_a_retry(client: Desk, kind: str, told: tuple[str, str]) -> None:
     task = client.send("raises", kind=kind)
-    record = client.ended(task, seconds=5)
+    record = client.ended(task)
     assert (record.state, record.attempt) == (State.FAILED, 1)
     assert record.error is not None and (record.error.type, record.error.message) == told
 
 
 def test_a_coroutine_that_cancels_itself_has_failed(client: Desk) -> None:
-    record = client.ended(client.send("cancels-itself", {"max_retries": 0}), seconds=5)
+    record = client.ended(client.send("cancels-itself", {"max_retries": 0}))
     assert record.error is not None
     assert (record.error.type, record.error.message) == ("RuntimeError", "The task cancelled itself.")
 

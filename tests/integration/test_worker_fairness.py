@@ -40,7 +40,7 @@ def test_a_tenant_who_comes_later_is_found(store_url: str, namespace: str) -> No
         app.tasks["serve"].options(headers={"tenant": "early"}).enqueue(tenant="early")
         until(lambda: ran == ["early"])
         app.tasks["serve"].options(headers={"tenant": "late"}).enqueue(tenant="late")
-        until(lambda: ran == ["early", "late"], seconds=3)
+        until(lambda: ran == ["early", "late"])
     app.close()
 
 

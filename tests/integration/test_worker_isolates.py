@@ -10,7 +10,7 @@ import pytest
 from stem.core.lifecycle import State
 from stem.worker.supervisor import Worker
 from support.until import until
-from support.working import Desk, desk, worker_here, worker_process
+from support.working import Desk, are_gone, desk, worker_here, worker_process
 
 UNRULY = "support.worker_apps.unruly:app"
 ISOLATES = 2
@@ -24,13 +24,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def worker(place: Path) -> Iterator[Worker]:
     """One for all: each test leaves it whole, or the next one tells."""
-    with worker_here(f"sqlite:///{place}/stem.db", "isolates", UNRULY, concurrency=ISOLATES, lease_seconds=2.0) as it:
+    with worker_here(f"sqlite:///{place}/stem.db", "isolates", UNRULY, concurrency=ISOLATES, lease_seconds=5.0) as it:
         yield it
 
 
 @pytest.fixture
 def client(place: Path, worker: Worker) -> Iterator[Desk]:
-    """After the test a task in each isolate, all at the same time, answers within two seconds."""
+    """After the test a task in each isolate, all at the same time, answers."""
     with desk(f"sqlite:///{place}/stem.db", "isolates") as opened:
         yield opened
         opened.meet(place, ISOLATES)
@@ -110,12 +110,12 @@ def test_a_forked_child_that_comes_back_speaks_for_nobody(client: Desk, tmp_path
     marks = tmp_path / "marks"
     task = client.send("forks", file=str(marks))
     assert client.value(task) == 0
-    assert sorted(marks.read_text().split()) == ["child", "parent"]
+    until(lambda: sorted(marks.read_text().split()) == ["child", "parent"])
     assert client.kinds(task).count("succeeded") == 1
 
 
 def test_a_forked_child_that_comes_back_does_not_lift_the_limits(client: Desk) -> None:
-    record = client.ended(client.send("forks-and-spins"), seconds=5)
+    record = client.ended(client.send("forks-and-spins"))
     assert record.error is not None and record.error.type == "HardTimeLimitExceeded"
 
 
@@ -183,4 +183,4 @@ def test_a_process_that_is_killed_takes_its_isolates_along(tmp_path: Path, names
     with worker_process(url, namespace, UNRULY, tmp_path, concurrency=ISOLATES) as doomed:
         family = until(lambda: found if len(found := doomed.descendants()) == ISOLATES + 1 else None)
         doomed.kill()
-        until(lambda: not any(process.is_running() for process in family), seconds=5)
+        until(lambda: are_gone(family))

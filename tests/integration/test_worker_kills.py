@@ -10,6 +10,7 @@ import pytest
 
 from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import EventKind, State
+from support.beside import takes_less_than
 from support.facts import lives
 from support.fleet import Fleet, a_fleet
 from support.until import until
@@ -23,11 +24,12 @@ def fleet(durable_url: str, namespace: str, tmp_path: Path) -> Iterator[Fleet]:
     yield from a_fleet(durable_url, namespace, tmp_path)
 
 
-def test_a_task_whose_isolate_is_killed_runs_again(fleet: Fleet) -> None:
+def test_a_task_whose_isolate_is_killed_runs_again(fleet: Fleet, tmp_path: Path) -> None:
     fleet.start(), fleet.start()
-    ids = fleet.push("nap", *(f"t{n}" for n in range(4)), seconds=1.0)
+    ids = fleet.push("until-there", *(f"t{n}" for n in range(4)), file=str(tmp_path / "go"))
     victim = fleet.ledger.begun("t0").pid
     os.kill(victim, signal.SIGKILL)
+    (tmp_path / "go").touch()
     records = fleet.ended(ids, seconds=AGAIN_SECONDS)
     assert {record.state for record in records.values()} == {State.SUCCEEDED}
     assert {record.attempt for record in records.values()} == {0}
@@ -36,13 +38,14 @@ def test_a_task_whose_isolate_is_killed_runs_again(fleet: Fleet) -> None:
     assert "SIGKILL" in requeued.data["reason"]
 
 
-def test_tasks_of_a_killed_fork_server_run_again(fleet: Fleet) -> None:
+def test_tasks_of_a_killed_fork_server_run_again(fleet: Fleet, tmp_path: Path) -> None:
     worker = fleet.start()
-    ids = fleet.push("nap", "t0", "t1", seconds=1.0)
+    ids = fleet.push("until-there", "t0", "t1", file=str(tmp_path / "go"))
     fleet.ledger.begun("t0"), fleet.ledger.begun("t1")
     server, isolates = worker.server, worker.isolates
     server.kill()
-    until(lambda: are_gone(isolates), seconds=2)
+    until(lambda: are_gone(isolates))
+    (tmp_path / "go").touch()
     records = fleet.ended(ids, seconds=AGAIN_SECONDS)
     assert {record.state for record in records.values()} == {State.SUCCEEDED}
     assert fleet.ledger.runs() == {"t0": 2, "t1": 2}
@@ -52,19 +55,27 @@ def test_tasks_of_a_killed_fork_server_run_again(fleet: Fleet) -> None:
 def test_tasks_of_a_killed_supervisor_run_again_elsewhere_and_its_isolates_are_gone(
     fleet: Fleet, tmp_path: Path
 ) -> None:
-    first = fleet.start()
-    ids = fleet.push("until-there", "t0", "t1", file=str(tmp_path / "go"))
-    fleet.ledger.begun("t0"), fleet.ledger.begun("t1")
-    second = fleet.start()
-    below = first.tree()[1:]
-    first.kill()
-    killed_at = time.monotonic()
-    (tmp_path / "go").touch()
-    until(lambda: are_gone(below), seconds=2)
-    assert len(below) == 3
-    records = fleet.ended(ids, seconds=AGAIN_SECONDS - (time.monotonic() - killed_at))
-    assert {(record.state, record.worker) for record in records.values()} == {(State.SUCCEEDED, second.name)}
-    assert fleet.ledger.runs() == {"t0": 2, "t1": 2}
+    def end_after() -> float:
+        go = tmp_path / os.urandom(4).hex()
+        first = fleet.start()
+        ids = fleet.push("until-there", f"{go.name}-0", f"{go.name}-1", file=str(go))
+        for id in ids:
+            fleet.ledger.begun(id)
+        second = fleet.start()
+        below = first.tree()[1:]
+        first.kill()
+        killed_at = time.monotonic()
+        go.touch()
+        until(lambda: are_gone(below))
+        assert len(below) == 3
+        records = fleet.ended(ids)
+        seconds = time.monotonic() - killed_at
+        assert {(record.state, record.worker) for record in records.values()} == {(State.SUCCEEDED, second.name)}
+        assert second.stop() == 0
+        return seconds
+
+    takes_less_than(AGAIN_SECONDS, end_after, tries=3)
+    assert set(fleet.ledger.runs().values()) == {2}
 
 
 SLOW_APP = """
@@ -92,19 +103,25 @@ def test_a_fork_server_whose_supervisor_was_killed_meanwhile_ends_without_a_word
 
 
 def test_what_a_killed_supervisor_had_not_begun_has_lost_nothing(fleet: Fleet, tmp_path: Path) -> None:
-    first = fleet.start(concurrency=1, lease_seconds=1, reclaim_seconds=0.25)
-    go = tmp_path / "go"
-    ids = fleet.push("until-there", *(f"t{n}" for n in range(6)), file=str(go))
-    fleet.ledger.begun("t0")
-    until(lambda: fleet.record("t0").state is State.RUNNING)
-    until(lambda: fleet.depth().running > 1)
-    first.kill()
-    go.touch()
-    fleet.start(lease_seconds=1, reclaim_seconds=0.25)
-    records = fleet.ended(ids)
-    assert {record.state for record in records.values()} == {State.SUCCEEDED}
-    assert fleet.ledger.runs() == {id: 1 + (id == "t0") for id in ids}
-    assert {record.attempt for record in records.values()} == {0}
+    def some_were_held_ahead(round_: int) -> bool:
+        first = fleet.start(concurrency=1, lease_seconds=1, reclaim_seconds=0.25)
+        go = tmp_path / f"go{round_}"
+        begun, *others = fleet.push("until-there", *(f"t{round_}-{n}" for n in range(6)), file=str(go))
+        fleet.ledger.begun(begun)
+        until(lambda: fleet.record(begun).state is State.RUNNING)
+        held = fleet.depth().running
+        first.kill()
+        go.touch()
+        second = fleet.start(lease_seconds=1, reclaim_seconds=0.25)
+        records = fleet.ended([begun, *others])
+        assert {(record.state, record.attempt) for record in records.values()} == {(State.SUCCEEDED, 0)}
+        runs = fleet.ledger.runs()
+        assert runs[begun] == 2 and {runs[id] for id in others} == {1}
+        assert second.stop() == 0
+        return held > 1
+
+    # Not for long, for what waits behind one that takes its time is given back; but not in each round we come too late.
+    assert any(some_were_held_ahead(round_) for round_ in range(3))
 
 
 def test_a_worker_s_death_counts_for_what_it_had_started_and_three_are_enough(fleet: Fleet, tmp_path: Path) -> None:

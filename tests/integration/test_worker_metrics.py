@@ -37,10 +37,12 @@ def test_a_workers_concurrency_and_what_it_has_done_are_metrics_while_it_runs(
             client.call("echo", value=1)
             until(lambda: points(reader).get("stem.worker.tasks") == {"succeeded": 1})
             changes = {"enabled": True, "min": 3, "max": 4, "tick": "50ms"}
-            assert Caller(client.app.store).ask("autoscale-config", changes, workers=["w1"]).is_all_ok
+            assert (
+                Caller(client.app.store).ask("autoscale-config", changes, workers=["w1"], timeout_seconds=20).is_all_ok
+            )
             until(lambda: points(reader)["stem.worker.concurrency"] == {None: 3})
-            assert points(reader)["stem.worker.commands"] == {"ok": 1}
-            assert points(reader)["stem.worker.inflight"] == points(reader)["stem.worker.reserved"] == {None: 0}
+            until(lambda: points(reader)["stem.worker.commands"] == {"ok": 1})
+            until(lambda: points(reader)["stem.worker.inflight"] == points(reader)["stem.worker.reserved"] == {None: 0})
             with worker_here(url, namespace, PLAIN, name="w2", concurrency=1):
                 assert set(attributes(reader, "stem.worker.concurrency")) == {("w1", namespace), ("w2", namespace)}
             worker.close()

@@ -17,7 +17,7 @@ from stem.core.delivery import DeadFilter
 from stem.core.errors import TaskNotFound, WaitTimeout
 from stem.core.lifecycle import State
 from support.arrows import walk
-from support.beside import in_thread
+from support.beside import in_thread, takes_less_than
 from support.builders import a_push
 from support.facts import lives
 from support.fleet import Fleet, a_fleet
@@ -55,16 +55,22 @@ def test_delayed_tasks_are_never_early_and_at_most_a_second_late(fleet: Fleet) -
 
 
 def check_lateness(fleet: Fleet) -> None:
+    takes_less_than(1.0, lambda: most_late(fleet), tries=3)
+
+
+def most_late(fleet: Fleet) -> float:
+    name = os.urandom(4).hex()
     due: dict[str, float] = {}
     for n in range(40):
         delay = 0.1 + n % 20 * 0.1
-        due[f"t{n}"] = time.time() + delay
-        fleet.push("note", f"t{n}", options={"delay": delay})
+        due[f"{name}-{n}"] = time.time() + delay
+        fleet.push("note", f"{name}-{n}", options={"delay": delay})
     fleet.ended(list(due))
     begun = {entry.mark: entry.at for entry in fleet.ledger.entries("begin")}
     lateness = [begun[id] - due[id] for id in due]
     print(f"late by {min(lateness):.3f} to {max(lateness):.3f} s")
-    assert min(lateness) >= 0 and max(lateness) <= 1.0
+    assert min(lateness) >= 0
+    return max(lateness)
 
 
 @pytest.mark.timeout(900 if IS_CAMPAIGN else 120)
@@ -94,14 +100,17 @@ def memory(processes: list[psutil.Process]) -> int:
 
 
 def test_deploys_repeat_nothing_and_spend_no_attempt(fleet: Fleet) -> None:
-    ids = fleet.push("nap", *(f"t{n}" for n in range(150)), seconds=0.02)
-    for _ in range(3):
-        worker = fleet.start()
+    ids: list[str] = []
+    left = []
+    for round_ in range(3):
+        ids += fleet.push("nap", *(f"t{round_}-{n}" for n in range(80)), seconds=0.02)
         begun = len(fleet.ledger.runs())
-        until(lambda: len(fleet.ledger.runs()) > begun + 5)  # noqa: B023 - asked before the next round
+        worker = fleet.start(is_awaited=False)
+        until(lambda: len(fleet.ledger.runs()) > begun + 5, seconds=30)  # noqa: B023 - asked before the next round
         assert worker.stop() == 0
         assert fleet.depth().running == 0
-    assert len(fleet.ledger.runs()) < 150, "there was nothing left to interrupt"
+        left.append(len(ids) - len(fleet.ledger.runs()))
+    assert any(left), "there was nothing left to interrupt"
     fleet.start()
     records = fleet.ended(ids)
     assert {(record.state, record.attempt) for record in records.values()} == {(State.SUCCEEDED, 0)}
@@ -183,7 +192,7 @@ ASK = """
 import sys
 from stem import Stem
 app = Stem()
-print(app.handle(sys.argv[1]).get(20))
+print(app.handle(sys.argv[1]).get(60))
 """
 
 
@@ -201,11 +210,18 @@ def test_results_are_waited_for_across_processes(
             app.handle(id).get(0.3)
         with pytest.raises(TaskNotFound):
             app.handle("never-enqueued").get(5)
-        waiting = in_thread(lambda: (app.handle(id).get(20), time.time()))
+        takes_less_than(1.0, lambda: comes_after(fleet, app, tmp_path))
         go.touch()
-        value, at = waiting.result(20)
-        (end,) = fleet.ledger.entries("end")
-        assert value == "t0"
-        assert at - end.at < 1.0
-        told, _ = asking.communicate(timeout=20)
+        told, _ = asking.communicate(timeout=30)
         assert told.strip() == "t0"
+
+
+def comes_after(fleet: Fleet, app: Stem, place: Path) -> float:
+    """Seconds from the end of a task to the moment at which whoever waits for it has its value."""
+    mark = os.urandom(4).hex()
+    (id,) = fleet.push("until-there", mark, file=str(place / mark))
+    waiting = in_thread(lambda: (app.handle(id).get(20), time.time()))
+    (place / mark).touch()
+    value, at = waiting.result(30)
+    assert value == mark
+    return at - next(entry.at for entry in fleet.ledger.entries("end") if entry.mark == mark)

@@ -220,7 +220,7 @@ def test_nothing_is_held_ahead_while_tasks_run_that_were_cut_off_and_then_again(
     worker = fleet.start(concurrency=2, heartbeat_seconds=0.5)
     (running,) = fleet.push("until-there", "running", file=str(tmp_path / "go"))
     fleet.ledger.begun(running)
-    (due,) = fleet.push("note", "due", options={"delay": 3.0})  # so that there is something to claim meanwhile
+    due = something_due(fleet)
     outage.begin()
     until(lambda: "store.lost while claiming" in worker.text, seconds=20)
     outage.end()
@@ -232,7 +232,7 @@ def test_nothing_is_held_ahead_while_tasks_run_that_were_cut_off_and_then_again(
         assert held(fleet, worker) <= 2
     (tmp_path / "go").touch()
     until(lambda: held(fleet, worker) > 2)
-    fleet.ended([running, due, *more])
+    fleet.ended([running, *due, *more])
     assert set(fleet.ledger.runs().values()) == {1}
 
 
@@ -240,12 +240,12 @@ def test_nothing_is_held_ahead_while_tasks_run_that_were_cut_off_and_then_again(
 def test_a_store_that_is_away_for_longer_than_a_stall_is_waited_for(
     outage: Outage, fleet: Fleet, tmp_path: Path
 ) -> None:
-    worker = fleet.start(stall_seconds=2.0, lease_seconds=30.0, variables={"STEM_STORE_TIMEOUT": "0.5"})
+    worker = fleet.start(stall_seconds=2.0, lease_seconds=30.0, variables={"STEM_STORE_TIMEOUT": "1"})
     (running,) = fleet.push("until-there", "running", file=str(tmp_path / "go"))
     fleet.ledger.begun(running)
     lasts(outage, 6.0)
     (probe,) = until(lambda: pushed(fleet, "probe"), seconds=AGAIN_SECONDS)
-    fleet.ended([probe], seconds=AGAIN_SECONDS)
+    fleet.ended([probe])
     (tmp_path / "go").touch()
     fleet.ended([running])
     assert fleet.ledger.runs() == {running: 1, probe: 1}
@@ -298,12 +298,12 @@ def test_while_results_cannot_be_written_a_worker_does_not_run_the_queue_empty(o
     fleet.start(variables={"STEM_RESULT_BACKEND_URL": results.url})
     results.kill()
     ids = fleet.push("note", *(f"t{n}" for n in range(9000)))
-    until(lambda: len(fleet.ledger.runs()) > 5000, seconds=20)
+    until(lambda: len(fleet.ledger.runs()) > 5000, seconds=40)
     end = time.monotonic() + 2.0
     until(lambda: time.monotonic() > end, every=0.1)
     assert len(fleet.ledger.runs()) <= 5000 + 1000 + 2
     results.start()
-    fleet.ended(ids, seconds=40)
+    fleet.ended(ids, seconds=60)
     assert fleet.ledger.runs() == dict.fromkeys(ids, 1)
     results.close()
 
@@ -314,12 +314,17 @@ def test_a_poll_that_does_not_end_gets_a_new_connection_and_then_the_worker_give
 ) -> None:
     worker = fleet.start(stall_seconds=2.0)
     tree = worker.tree()
-    fleet.push("note", "due", options={"delay": 3.0})  # an idle worker does not mind a locked file
+    something_due(fleet)  # an idle worker does not mind a locked file
     outage.begin()
-    until(lambda: "fetcher.stalled" in worker.text, seconds=15, every=0.05)
+    until(lambda: "fetcher.stalled" in worker.text, seconds=30, every=0.05)
     assert worker.process.wait(60) == 70
     assert "over a new connection" in worker.text
     until(lambda: are_gone(tree))
+
+
+def something_due(fleet: Fleet) -> list[str]:
+    """To claim in a few seconds, while the store is away; again and again, for that may be late."""
+    return [fleet.push("note", f"due{delay}", options={"delay": float(delay)})[0] for delay in (3, 6, 9)]
 
 
 def held(fleet: Fleet, worker: FleetWorker) -> int:

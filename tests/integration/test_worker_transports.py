@@ -28,7 +28,7 @@ def ping(app: Stem, *transports: str, token: str = TOKEN) -> Answers:
     control = msgspec.structs.replace(app.settings.control, transports=transports, token=token)
     caller = Caller(app.store, transport=way(msgspec.structs.replace(app.settings, control=control), app.store))
     try:
-        return caller.ask("ping", timeout_seconds=5)
+        return caller.ask("ping", timeout_seconds=20)
     finally:
         caller.close()
 
