@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -49,7 +50,10 @@ def _interpreters(batches):  # type: ignore[no-untyped-def]
 
 
 def test_the_doctor_finds_all_and_runs_a_job_without_a_word_on_the_side(tmp_path: Path) -> None:
-    (tmp_path / "stem.yaml").write_text("pipeline:\n  master: local[1]\n  conf:\n    spark.sql.shuffle.partitions: 1\n")
+    own = "spark.driver.extraJavaOptions: -XX:+UseSerialGC"  # of two collectors a JVM would not start
+    (tmp_path / "stem.yaml").write_text(
+        f"pipeline:\n  master: local[1]\n  conf:\n    spark.sql.shuffle.partitions: 1\n    {own}\n"
+    )
     done = run("pipeline", "doctor", "--json", cwd=tmp_path)
     report = json.loads(done.stdout)
     assert done.returncode == 0, report
@@ -74,6 +78,27 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pyte
             java.find()
     finally:
         java.find.cache_clear()
+
+
+def test_a_java_that_names_its_version_in_a_file_is_not_started_for_it(tmp_path: Path) -> None:
+    home = a_java(tmp_path / "new", f"touch {tmp_path / 'started'}")
+    (home / "release").write_text('IMPLEMENTOR="somebody"\nJAVA_VERSION="21.0.4"\n')
+    assert java.version_of(home) == (21, "21.0.4")
+    assert not (tmp_path / "started").exists()
+    (home / "bin/java").unlink()
+    assert java.version_of(home) is None
+
+
+def test_the_collector_is_the_parallel_one_unless_another_is_named_anywhere(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    beans = jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
+    assert {bean.getName() for bean in beans} == {"PS MarkSweep", "PS Scavenge"}
+    assert java.collector("-Xmx1g") == ["-XX:+UseParallelGC"]
+    assert java.collector("-Xmx1g -XX:+UseZGC") == []
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseG1GC")
+    assert java.collector("") == []
 
 
 def test_the_shim_passes_on_every_word_but_the_one_that_small_javas_refuse(tmp_path: Path) -> None:

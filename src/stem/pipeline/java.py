@@ -21,9 +21,12 @@ from stem.core.errors import SparkUnavailable
 OLDEST = 17
 _AOT_SINCE = 25
 _VERSION = re.compile(r'version "(\d+)([^"]*)"')
+_RELEASE = re.compile(r'^JAVA_VERSION="((\d+)[^"]*)"', re.MULTILINE)
 _ANSWERS_SECONDS = 20
 _TRAINING_SECONDS = 300
 _UNUSED_SECONDS = 30 * 86400.0
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+_OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _SILENT = "-Xlog:disable"  # the JVM's own remarks on its archive; it does without what does not fit
 
 # Spark runs a great many methods some ten thousand times each. The JVM's slow compiler would take a core of a small machine for
@@ -83,6 +86,13 @@ class Java:
         return [f"-XX:ArchiveClassesAtExit={output}", _SILENT]
 
 
+def collector(given: str) -> list[str]:
+    """Of garbage: the one that costs a start and a small heap least. None where the options `given`, or the user's environment,
+    name one: a JVM that is told of two does not start."""
+    said = [given, *(os.environ.get(variable, "") for variable in _OPTION_VARIABLES)]
+    return [] if any(map(_COLLECTOR.search, said)) else ["-XX:+UseParallelGC"]
+
+
 def cache_folder() -> Path:
     given = os.environ.get("STEM_CACHE_DIR")
     base = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stem"
@@ -121,7 +131,10 @@ def candidates() -> Iterator[tuple[Path, str]]:
 
 
 def version_of(home: Path) -> tuple[int, str] | None:
-    """None: no Java there that answers."""
+    """None: no Java there that answers. Most say it in a file, too, which costs no start of a JVM."""
+    with contextlib.suppress(OSError):
+        if (found := _RELEASE.search((home / "release").read_text())) and os.access(home / "bin/java", os.X_OK):
+            return int(found[2]), found[1]
     try:
         told = subprocess.run(  # noqa: S603 - a path that the user's own environment names
             [home / "bin/java", "-version"], capture_output=True, text=True, timeout=_ANSWERS_SECONDS, check=False

@@ -159,8 +159,14 @@ def _launching(found: java.Java, conf: Mapping[str, str], options: Sequence[str]
     from pyspark.find_spark_home import _find_spark_home
 
     submit = ["--driver-memory", conf["spark.driver.memory"]] if "spark.driver.memory" in conf else []
+    users = conf.get("spark.driver.extraJavaOptions", "")
     own = " ".join(
-        [f"-Dlog4j2.configurationFile={_log4j(found)}", *options, conf.get("spark.driver.extraJavaOptions", "")]
+        [
+            f"-Dlog4j2.configurationFile={_log4j(found)}",
+            *options,
+            *java.collector(f"{' '.join(options)} {users}"),
+            users,
+        ]
     )
     env = {
         "JAVA_HOME": str(found.home),
