@@ -19,7 +19,7 @@ HALF = 8192
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[tuple[RedisServer, RedisServer]]:
-    first, second = (RedisServer("--cluster-enabled", "yes", port=_low_port()) for _ in range(2))
+    first, second = (RedisServer("--cluster-enabled", "yes", port=free_port()) for _ in range(2))
     try:
         tell(first, "CLUSTER ADDSLOTS", *range(HALF))
         tell(second, "CLUSTER ADDSLOTS", *range(HALF, 2 * HALF))
@@ -88,7 +88,7 @@ class Cluster(NamedTuple):
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    found = Cluster(*(RedisServer("--cluster-enabled", "yes", port=_low_port()) for _ in range(3)))
+    found = Cluster(*(RedisServer("--cluster-enabled", "yes", port=free_port()) for _ in range(3)))
     try:
         tell(found.primary, "CLUSTER ADDSLOTS", *range(2 * HALF))
         for other in (found.seed, found.replica):
@@ -130,10 +130,3 @@ def _is_whole(node: RedisServer) -> bool:
 def tell(node: RedisServer, *command: str | int) -> Any:
     with redis.Redis(port=node.port) as client:
         return client.execute_command(*command)
-
-
-def _low_port() -> int:
-    """A node listens to its fellows on a second port, 10,000 above."""
-    while (port := free_port()) > 55_535:
-        pass
-    return port

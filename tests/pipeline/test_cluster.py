@@ -22,7 +22,8 @@ from stem.pipeline import lake as lakes
 from support.asking import all_events, claim, depth
 from support.past import live
 from support.recount import assert_equals_a_recount
-from support.sparkling import START_SECONDS, free_port, is_open
+from support.servers import free_port
+from support.sparkling import START_SECONDS, is_open
 from support.until import until
 
 ROWS = 20_000

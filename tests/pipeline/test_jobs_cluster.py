@@ -9,7 +9,8 @@ import pytest
 
 from stem.core.lifecycle import State
 from stem.pipeline import java
-from support.sparkling import Marks, free_port, is_open, revoke, spark_worker
+from support.servers import free_port
+from support.sparkling import Marks, is_open, revoke, spark_worker
 from support.until import until
 from support.working import desk
 
