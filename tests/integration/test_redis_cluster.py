@@ -11,7 +11,7 @@ from stem.backends import connect
 from stem.core.config import Settings
 from stem.core.errors import StoreUnavailable
 from support.builders import a_push
-from support.servers import RedisServer, free_port
+from support.servers import RedisServer
 from support.until import until
 
 HALF = 8192
@@ -19,7 +19,7 @@ HALF = 8192
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[tuple[RedisServer, RedisServer]]:
-    first, second = (RedisServer("--cluster-enabled", "yes", port=free_port()) for _ in range(2))
+    first, second = (RedisServer("--cluster-enabled", "yes") for _ in range(2))
     try:
         tell(first, "CLUSTER ADDSLOTS", *range(HALF))
         tell(second, "CLUSTER ADDSLOTS", *range(HALF, 2 * HALF))
@@ -88,7 +88,7 @@ class Cluster(NamedTuple):
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    found = Cluster(*(RedisServer("--cluster-enabled", "yes", port=free_port()) for _ in range(3)))
+    found = Cluster(*(RedisServer("--cluster-enabled", "yes") for _ in range(3)))
     try:
         tell(found.primary, "CLUSTER ADDSLOTS", *range(2 * HALF))
         for other in (found.seed, found.replica):
