@@ -1,10 +1,15 @@
-"""What becomes of the runs that an isolate held when it ended."""
+"""What becomes of runs that no isolate tells of, most of them because theirs has ended."""
 
+import random
 import time
 from dataclasses import dataclass, field
 from signal import SIGKILL
 
-from stem.core.outcome import Died, Interrupted, Outcome
+from stem.client.policy import policy_for
+from stem.core.errors import EnvelopeUnreadable
+from stem.core.outcome import Died, Interrupted, Outcome, Settlement
+from stem.core.retry import Exponential
+from stem.core.settle import Policy, settle
 from stem.worker.held import Held
 from stem.worker.room import Room
 
@@ -38,3 +43,14 @@ def estate(room: Room, exit_code: int, *, out_of_memory: bool) -> Estate:
         left.ended.append((held, outcome or Died(exit_code, out_of_memory), now - cell.times(begun[number])[0]))
     room.assigned.clear()
     return left
+
+
+def decided(held: Held, outcome: Outcome) -> Settlement:
+    """A strategy that is a function stays with the code; for one that was killed the default's delays count."""
+    delivery, retry = held.delivery, held.facts.retry if held.facts is not None else None
+    try:
+        policy = policy_for(delivery.envelope, retry or Exponential())
+    except EnvelopeUnreadable:
+        policy = Policy()
+    roll = random.random()  # noqa: S311 - no secret
+    return settle(outcome, policy, attempt=delivery.attempt, deaths=delivery.deaths, roll=roll)

@@ -66,7 +66,8 @@ class InTheWay:
     """It runs on while others wait behind it."""
 
 
-Finding = Overdue | SoftlyOverdue | Deaf | Defiant | Begun | Told | InTheWay
+Offence = Overdue | SoftlyOverdue | Deaf | Defiant  # something is to be stopped
+Finding = Offence | Begun | Told | InTheWay
 
 
 def look(room: Room, now: float, limits: Limits) -> Iterator[Finding]:

@@ -4,11 +4,8 @@ All of it happens in one thread; others post to it. So nothing here is half done
 """
 
 import logging
-import random
 import selectors
-import socket
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
@@ -16,34 +13,19 @@ from functools import partial
 from threading import Condition, Thread
 from typing import Any, Protocol
 
-from stem.client.policy import policy_for
 from stem.core.delivery import Ending, Report
 from stem.core.envelope import call_facts
-from stem.core.errors import EnvelopeUnreadable
-from stem.core.outcome import Done, Interrupted, Outcome, Settlement, TimedOut
-from stem.core.retry import Exponential
+from stem.core.outcome import Done, Interrupted, Outcome
 from stem.core.routing import is_of
-from stem.core.settle import Policy, settle
 from stem.runtime.process import oom_kills
 from stem.worker import wire
 from stem.worker.backlog import Backlog
 from stem.worker.brood import Brood, Parent
-from stem.worker.deaths import estate, is_out_of_memory
+from stem.worker.deaths import decided, estate, is_out_of_memory
 from stem.worker.garbage import sought_seldom
-from stem.worker.guard import (
-    ENGINE_SECONDS,
-    LOOK_SECONDS,
-    Begun,
-    Deaf,
-    Defiant,
-    InTheWay,
-    Limits,
-    Overdue,
-    SoftlyOverdue,
-    Told,
-    look,
-)
+from stem.worker.guard import ENGINE_SECONDS, LOOK_SECONDS, Begun, InTheWay, Limits, Told, look
 from stem.worker.held import Held
+from stem.worker.inbox import Inbox
 from stem.worker.nursery import Child, Nursery
 from stem.worker.room import Pace, Room
 from stem.worker.stops import Stops
@@ -97,9 +79,8 @@ class Pool:
         self._stops = Stops(self.brood, self._backlog, self._end)
         self._paused: set[str] = set()
         self._endings: list[tuple[Held, Ending]] = []
-        self._posts: deque[Callable[[], object]] = deque()
-        self._wake, self._woken = socket.socketpair()
-        self._wake.setblocking(False)
+        self._inbox = Inbox(self._selector)
+        self.post = self._inbox.post
         self._look_at = 0.0
         self._oom_kills = oom_kills()
         self._is_draining = False
@@ -173,11 +154,6 @@ class Pool:
         self.post(self._stop)
         self._thread.join(timeout=10)
 
-    def post(self, action: Callable[[], object]) -> None:
-        self._posts.append(action)
-        with suppress(OSError):  # full: it is awake already; closed: it has ended
-            self._woken.send(b"!", socket.MSG_DONTWAIT)
-
     @property
     def concurrency(self) -> int:
         return self.brood.concurrency
@@ -231,7 +207,7 @@ class Pool:
     # The thread
 
     def _run(self) -> None:
-        self._selector.register(self._wake, selectors.EVENT_READ, self._clear)
+        self._inbox.open()
         try:
             # Where tasks run in this very process, their garbage is none of our business.
             with nullcontext() if self.brood.has_own_lane else sought_seldom():
@@ -244,18 +220,13 @@ class Pool:
     def _go_round(self) -> None:
         for key, _ in self._selector.select(self._patience()):
             key.data()
-        while self._posts:
-            self._posts.popleft()()
+        self._inbox.do_all()
         self._look()
         self._dispatch()
         self._hand_over()
 
     def _patience(self) -> float | None:
         return max(0.0, self._look_at - time.monotonic()) if self._look_at else None
-
-    def _clear(self) -> None:
-        with suppress(BlockingIOError):
-            self._wake.recv(4096)
 
     def _hand_over(self) -> None:
         if self._endings:
@@ -305,7 +276,7 @@ class Pool:
             self._end(held, held.fate, held.ran_seconds)
             return
         if held.verdict is not None and not isinstance(settlement, Done):
-            settlement = _decided(held, held.verdict)  # it ended because it was told to
+            settlement = decided(held, held.verdict)  # it ended because it was told to
         elif word.run_seconds is not None:
             self._pace.learn(held.delivery.name, word.run_seconds)
         self._finish(held, Ending(held.lease, settlement, word.run_seconds, meta, (), call_facts(held.delivery.body)))
@@ -314,7 +285,7 @@ class Pool:
         """An ending that the isolate could not tell."""
         if not held.is_lost:
             facts = call_facts(held.delivery.body)
-            self._finish(held, Ending(held.lease, _decided(held, held.fate or outcome), run_seconds, facts=facts))
+            self._finish(held, Ending(held.lease, decided(held, held.fate or outcome), run_seconds, facts=facts))
 
     def _finish(self, held: Held, ending: Ending) -> None:
         held.is_ended = True
@@ -340,20 +311,14 @@ class Pool:
         for room in list(self.brood.rooms.values()):
             for finding in look(room, now, self._limits) if room.assigned else ():
                 match finding:
-                    case Overdue(slot, held, seconds):
-                        self._stops.kill(room, slot, held, TimedOut(seconds))
-                    case SoftlyOverdue(slot, held):
-                        self._stops.warn(room, slot, held)
-                    case Deaf(held):
-                        self._stops.signal(room, held)
-                    case Defiant(slot, held):
-                        self._stops.kill(room, slot, held, held.verdict or Interrupted("told to stop"))
                     case Begun(held):
                         begun.append(held)
                     case Told(held, report):
                         reports.append((held, report))
                     case InTheWay():
                         self._backlog.put_back(room.take_back())
+                    case _:
+                        self._stops.act_on(room, finding)
         if begun:
             self._listener.begun(begun)
         if reports:
@@ -450,16 +415,4 @@ class Pool:
     def _close(self) -> None:
         self.brood.close()
         self._selector.close()
-        self._wake.close()
-        self._woken.close()
-
-
-def _decided(held: Held, outcome: Outcome) -> Settlement:
-    """A strategy that is a function stays with the code; for one that was killed the default's delays count."""
-    delivery, retry = held.delivery, held.facts.retry if held.facts is not None else None
-    try:
-        policy = policy_for(delivery.envelope, retry or Exponential())
-    except EnvelopeUnreadable:
-        policy = Policy()
-    roll = random.random()  # noqa: S311 - no secret
-    return settle(outcome, policy, attempt=delivery.attempt, deaths=delivery.deaths, roll=roll)
+        self._inbox.close()

@@ -5,10 +5,11 @@ import time
 from collections.abc import Callable
 from signal import SIGKILL, SIGTERM
 
-from stem.core.outcome import Interrupted, Outcome, Revoked
+from stem.core.outcome import Interrupted, Outcome, Revoked, TimedOut
 from stem.worker.backlog import Backlog
 from stem.worker.brood import Brood
 from stem.worker.cell import REVOKED, SOFT_LIMIT
+from stem.worker.guard import Deaf, Defiant, Offence, Overdue, SoftlyOverdue
 from stem.worker.held import Held
 from stem.worker.room import Room
 
@@ -44,29 +45,17 @@ class Stops:
             for _, held in list(room.running()):
                 self._tell(room, held, Interrupted(reason))
 
-    def warn(self, room: Room, slot: int, held: Held) -> None:
-        """It is past its soft limit."""
-        held.is_soft = True
-        self._interrupt(room, slot, held, SOFT_LIMIT)
-
-    def signal(self, room: Room, held: Held) -> None:
-        """Only where the process is the task's alone, and still at it."""
-        held.is_signalled = True
-        self._backlog.put_back(room.take_back())
-        if not room.is_shared and room.slot_of(held) is not None:
-            room.child.signal(held.signal)
-
-    def kill(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
-        """Kill the isolate if it is still at this run: with its inbox empty it cannot get to another one meanwhile."""
-        self._backlog.put_back(room.take_back())
-        if room.slot_of(held) != slot or room.is_doomed:
-            return
-        held.verdict = outcome
-        if room.child.is_lane and self._brood.has_own_lane:
-            self._abandon(room, slot, held, outcome)
-            return
-        log.info("task.killed id=%s isolate=%d outcome=%s", held.lease.id, room.child.pid, type(outcome).__name__)
-        self._brood.kill(room)
+    def act_on(self, room: Room, offence: Offence) -> None:
+        match offence:
+            case Overdue(slot, held, seconds):
+                self._kill(room, slot, held, TimedOut(seconds))
+            case SoftlyOverdue(slot, held):
+                held.is_soft = True
+                self._interrupt(room, slot, held, SOFT_LIMIT)
+            case Deaf(held):
+                self._signal(room, held)
+            case Defiant(slot, held):
+                self._kill(room, slot, held, held.verdict or Interrupted("told to stop"))
 
     def drop(self, held: Held) -> None:
         """Its lease is lost: if it runs, it does so for nobody."""
@@ -79,7 +68,7 @@ class Stops:
         elif room.is_shared:
             self._interrupt(room, slot, held, REVOKED)
         else:
-            self.kill(room, slot, held, Interrupted("the lease was lost"))
+            self._kill(room, slot, held, Interrupted("the lease was lost"))
 
     def kill_all(self, reason: str) -> None:
         """What runs goes back."""
@@ -103,7 +92,26 @@ class Stops:
         if slot is not None:
             self._interrupt(room, slot, held, REVOKED)
             if signal_number == SIGKILL:
-                self.kill(room, slot, held, verdict)
+                self._kill(room, slot, held, verdict)
+
+    def _signal(self, room: Room, held: Held) -> None:
+        """Only where the process is the task's alone, and still at it."""
+        held.is_signalled = True
+        self._backlog.put_back(room.take_back())
+        if not room.is_shared and room.slot_of(held) is not None:
+            room.child.signal(held.signal)
+
+    def _kill(self, room: Room, slot: int, held: Held, outcome: Outcome) -> None:
+        """Kill the isolate if it is still at this run: with its inbox empty it cannot get to another one meanwhile."""
+        self._backlog.put_back(room.take_back())
+        if room.slot_of(held) != slot or room.is_doomed:
+            return
+        held.verdict = outcome
+        if room.child.is_lane and self._brood.has_own_lane:
+            self._abandon(room, slot, held, outcome)
+            return
+        log.info("task.killed id=%s isolate=%d outcome=%s", held.lease.id, room.child.pid, type(outcome).__name__)
+        self._brood.kill(room)
 
     def _interrupt(self, room: Room, slot: int, held: Held, why: int) -> None:
         room.child.cell.interrupt(slot, held.number, why)
