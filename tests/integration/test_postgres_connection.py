@@ -19,12 +19,11 @@ from psycopg.conninfo import conninfo_to_dict
 from stem.backends import connect
 from stem.backends.postgres.address import address
 from stem.backends.postgres.statements import VERSION
-from stem.contracts.store import Store
 from stem.core.config import Settings, Tls
 from stem.core.delivery import Lease
 from stem.core.errors import ConfigError, StoreRefused, StoreUnavailable, UsageError
 from stem.core.record import TaskError
-from support.asking import claim_one, depth, record
+from support.asking import answered, claim_one, depth, record
 from support.beside import takes_less_than
 from support.builders import a_push, dead, done
 from support.servers import PostgresServer, free_port
@@ -226,8 +225,8 @@ def test_tls_settings_reach_the_driver_and_the_url_has_the_last_word() -> None:
 
 def test_a_frozen_server_ends_every_call_at_its_deadline(locked_server: PostgresServer) -> None:
     url = locked_server.tcp_url("owner", "correct-horse", "ours")
-    store = until(lambda: opened(url, QUICK))
-    until(lambda: is_there(lambda: store.broker.push([a_push("frozen")])))
+    store = until(lambda: answered(lambda: connect(url, QUICK)))
+    until(lambda: answered(lambda: store.broker.push([a_push("frozen")])))
     locked_server.signal(signal.SIGSTOP)
     try:
         for call in (
@@ -238,24 +237,8 @@ def test_a_frozen_server_ends_every_call_at_its_deadline(locked_server: Postgres
             takes_less_than(2, lambda: refused_after(call, "did not answer"))  # noqa: B023 - asked before the next one
     finally:
         locked_server.signal(signal.SIGCONT)
-    until(lambda: is_there(lambda: store.results.get(["frozen"])["frozen"]))
+    until(lambda: answered(lambda: store.results.get(["frozen"])["frozen"]))
     store.upkeep.close()
-
-
-def opened(url: str, settings: Settings) -> Store | None:
-    """None while the machine is too busy for so short a deadline."""
-    try:
-        return connect(url, settings)
-    except StoreUnavailable:
-        return None
-
-
-def is_there(call: Callable[[], object]) -> bool:
-    try:
-        call()
-    except StoreUnavailable:
-        return False
-    return True
 
 
 def test_after_a_restart_the_next_call_works_and_sleepers_wake(locked_server: PostgresServer) -> None:
@@ -311,14 +294,14 @@ def test_a_claim_that_a_crash_undoes_is_never_mistaken_for_the_next(locked_serve
 
 def test_a_stopped_server_is_unavailable_within_the_deadline(locked_server: PostgresServer) -> None:
     url = locked_server.tcp_url("owner", "correct-horse", "ours")
-    store = until(lambda: opened(url, QUICK))
-    until(lambda: is_there(store.upkeep.now))
+    store = until(lambda: answered(lambda: connect(url, QUICK)))
+    until(lambda: answered(store.upkeep.now))
     locked_server.stop()
     try:
         takes_less_than(2, lambda: refused_after(lambda: store.broker.push([a_push()])))
     finally:
         locked_server.start()
-    until(lambda: is_there(store.upkeep.now))
+    until(lambda: answered(store.upkeep.now))
     store.upkeep.close()
 
 

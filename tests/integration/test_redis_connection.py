@@ -5,7 +5,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -15,6 +15,7 @@ from stem.backends.redis.server import is_new_enough
 from stem.contracts.store import Store
 from stem.core.config import Settings
 from stem.core.errors import ConfigError, StoreRefused, StoreUnavailable
+from support.asking import answered
 from support.beside import takes_less_than
 from support.builders import a_push
 from support.servers import RedisServer, free_port
@@ -98,7 +99,7 @@ def test_an_old_server_is_refused_with_its_version() -> None:
 
 
 def test_a_call_to_a_frozen_server_ends_at_its_deadline_and_works_once_it_thaws(own_server: RedisServer) -> None:
-    store = until(lambda: opened(own_server.url, QUICK))
+    store = until(lambda: answered(lambda: connect(own_server.url, QUICK)))
     assert own_server.process is not None
     own_server.process.send_signal(signal.SIGSTOP)
     try:
@@ -114,25 +115,9 @@ def test_a_call_to_a_frozen_server_ends_at_its_deadline_and_works_once_it_thaws(
         takes_less_than(3, refused)
     finally:
         own_server.process.send_signal(signal.SIGCONT)
-    until(lambda: is_there(lambda: store.broker.push([a_push("b")])))
-    until(lambda: is_there(lambda: store.results.get(["b"])["b"]))
+    until(lambda: answered(lambda: store.broker.push([a_push("b")])))
+    until(lambda: answered(lambda: store.results.get(["b"])["b"]))
     store.upkeep.close()
-
-
-def opened(url: str, settings: Settings) -> Store | None:
-    """None while the machine is too busy for so short a deadline."""
-    try:
-        return connect(url, settings)
-    except StoreUnavailable:
-        return None
-
-
-def is_there(call: Callable[[], object]) -> bool:
-    try:
-        call()
-    except StoreUnavailable:
-        return False
-    return True
 
 
 def at_least(least: float, seconds: float) -> float:
@@ -152,7 +137,7 @@ def test_waiting_for_a_result_keeps_its_time_while_the_server_is_frozen(own_serv
 
 
 def test_waiting_for_a_result_keeps_its_time_while_the_server_is_gone(own_server: RedisServer) -> None:
-    store = until(lambda: opened(own_server.url, QUICK))
+    store = until(lambda: answered(lambda: connect(own_server.url, QUICK)))
     own_server.kill()
     takes_less_than(2, lambda: waited_in_vain(store))
     store.upkeep.close()

@@ -14,6 +14,7 @@ from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.config import Settings
 from stem.core.errors import StoreUnavailable
+from support.asking import answered
 from support.beside import in_thread, takes_less_than
 from support.builders import a_push
 from support.servers import RedisServer
@@ -117,18 +118,10 @@ def test_one_call_past_its_deadline_is_enough_to_drop_all_idle_connections(
     forwarder.freeze(lambda connection: True)
     with pytest.raises(StoreUnavailable, match="did not answer"):
         store.broker.push([a_push("a")])
-    until(lambda: is_pushed(store))
+    until(lambda: answered(lambda: store.broker.push([a_push("b")])))
     assert not store.broker.wait(["q"], timeout_seconds=0.1)
     assert forwarder.count(lambda connection: connection.is_asked_in_vain) == 1
     store.upkeep.close()
-
-
-def is_pushed(store: Store) -> bool:
-    """Not at once, if the machine halts for longer than a call may take."""
-    try:
-        return bool(store.broker.push([a_push("b")]))
-    except StoreUnavailable:
-        return False
 
 
 def demote(old: RedisServer, new: RedisServer) -> None:

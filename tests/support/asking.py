@@ -6,6 +6,7 @@ from typing import TypeVar
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, DeadLetter, Delivery, Depth, Lease
 from stem.core.envelope import Push
+from stem.core.errors import StoreUnavailable
 from stem.core.event import Event
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskRecord
@@ -35,6 +36,14 @@ def push_and_claim(store: Store, push: Push | None = None, *, lease: float = LON
 def expire(store: Store, delivery: Delivery) -> None:
     """Wait for the lease to run out and take the task back."""
     until(lambda: delivery.lease.id in (found := store.broker.reclaim()).returned + found.dead)
+
+
+def answered(call: Callable[[], T]) -> T | None:
+    """None while the store does not answer, or the machine is too busy for so short a deadline."""
+    try:
+        return call()
+    except StoreUnavailable:
+        return None
 
 
 def let_time_pass(store: Store, seconds: float) -> None:
