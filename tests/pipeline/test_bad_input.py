@@ -117,15 +117,22 @@ def test_without_a_java_nothing_begins(store: Store, tmp_path: Path) -> None:
 
 
 def test_an_answer_that_does_not_fit_into_memory_is_told_without_a_stack(tmp_path: Path) -> None:
-    lakes.prepared(str(tmp_path / "lake"), "a store")
-    (tmp_path / "stem.yaml").write_text("pipeline:\n  conf:\n    spark.driver.memory: 480m\n")
-    many = "select repeat(cast(id as string), 20000) from range(0, 10000, 1, 1)"
-    done = subprocess.run(
-        [sys.executable, "-c", MAIN, "pipeline", "sql", many, "--limit", "1000000", "--master", "local[1]"],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    done = asked_with_memory("512m", "select repeat(cast(id as string), 20000) from range(0, 10000, 1, 1)", tmp_path)
     assert (done.returncode, done.stdout) == (64, "")
     assert "The answer is larger than the memory of Spark's driver" in sentence(done.stderr)
+
+
+def test_a_driver_with_too_little_memory_to_start_is_told_how_much_it_needs(tmp_path: Path) -> None:
+    done = asked_with_memory("300m", "select 1", tmp_path)
+    assert (done.returncode, done.stdout) == (70, "")
+    told = sentence(done.stderr)
+    assert "must be at least" in told and "set spark.driver.memory" in told and "512m or more" in told
+
+
+def asked_with_memory(memory: str, query: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    lakes.prepared(str(folder / "lake"), "a store")
+    (folder / "stem.yaml").write_text(f"pipeline:\n  conf:\n    spark.driver.memory: {memory}\n")
+    words = ["pipeline", "sql", query, "--limit", "1000000", "--master", "local[1]"]
+    return subprocess.run(
+        [sys.executable, "-c", MAIN, *words], capture_output=True, text=True, timeout=200, check=False
+    )

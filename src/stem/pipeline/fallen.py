@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from stem.core.errors import LakeRefused, SparkUnavailable, StemError, UsageError
 
-_MEMORY = "spark.driver.memory under pipeline.conf of stem.yaml"
+MEMORY = "spark.driver.memory under pipeline.conf of stem.yaml"
 _POINTER = re.compile(r";?\s*(?:'[A-Z]\w+|line \d+ pos \d+).*", re.DOTALL)
 _CODE = re.compile(r"^(?:[\w.$]+(?:Exception|Error): )*(?:\[[A-Z_.]+\]\s*)?")
 _FILE = re.compile(r"[^\s'\"(]+\.parquet")
@@ -29,10 +29,10 @@ def fallen(error: Exception) -> StemError:
     text = str(error).strip()
     if "OutOfMemoryError" in text or "spark.driver.maxResultSize" in text:
         return UsageError(
-            f"The answer is larger than the memory of Spark's driver; ask for less of it at once, or set {_MEMORY}."
+            f"The answer is larger than the memory of Spark's driver; ask for less of it at once, or set {MEMORY}."
         )
     if isinstance(error, ConnectionError | EOFError) or "Py4JNetworkError" in f"{type(error).__name__} {text}":
-        return SparkUnavailable(f"Spark's JVM ended while it worked, most often for want of memory; set {_MEMORY}.")
+        return SparkUnavailable(f"Spark's JVM ended while it worked, most often for want of memory; set {MEMORY}.")
     if file := _unreadable(text):
         return LakeRefused(
             f"{file} is damaged or gone, so the lake cannot be read as it is; ask again if a run tends the lake just "

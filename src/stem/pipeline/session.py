@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stem.core.config import Pipeline
 from stem.core.errors import ConfigError, SparkUnavailable
 from stem.pipeline import ahead, interpreter, java
+from stem.pipeline.fallen import MEMORY, brief
 from stem.runtime.configfile import configured
 
 if TYPE_CHECKING:
@@ -236,12 +237,14 @@ def _hush_threads(spark: "SparkSession") -> None:
 
 
 def _why_not(master: str, error: Exception) -> str:
-    reason = str(error).strip().partition("\n")[0][:300]
-    if "JAVA_GATEWAY_EXITED" in reason:
+    text = str(error)
+    if "JAVA_GATEWAY_EXITED" in text:
         return (
             "Spark's JVM ended before it answered; run 'stem pipeline doctor', and STEM_SPARK_LOG=info to see its log."
         )
-    return f"Spark at {master} could not be started ({reason}); check the address, or run 'stem pipeline doctor'."
+    if "INVALID_DRIVER_MEMORY" in text:
+        return f"Spark's driver has too little memory to start with ({brief(text)}); set {MEMORY} to 512m or more."
+    return f"Spark at {master} could not be started ({brief(text)}); check the address, or run 'stem pipeline doctor'."
 
 
 def _address(remote: str) -> str:
