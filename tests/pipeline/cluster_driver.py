@@ -105,7 +105,8 @@ def hunt(spark: SparkSession, root: Path, ended: threading.Event) -> int:
         for stage, info in stages.items():
             if stage not in struck and info.numActiveTasks and any(root.glob("bronze/events/date=*/*.parquet")):
                 struck.add(stage)
-                os.kill(next(executors()), signal.SIGKILL)
+                for executor in executors():  # all of them, for one may have nothing to lose
+                    os.kill(executor, signal.SIGKILL)
     return sum(info.numFailedTasks for stage in struck if (info := tracker.getStageInfo(stage)))
 
 

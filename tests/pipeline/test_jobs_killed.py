@@ -53,7 +53,7 @@ def test_a_shutdown_gives_back_what_runs_on_spark_when_nothing_of_it_is_left(
         assert len(family) >= 4  # a JVM, the process that its Python is forked from, and two of those
         first.send(order)
         until(lambda: clerk.record(task).state == State.QUEUED, seconds=20, every=0.001)
-        assert order == signal.SIGINT or are_gone(family)
+        assert order == signal.SIGINT or not any(map(_can_act, family))
         assert marks.stay_as_they_are(0.5) and first.process.wait(20) == 0 and are_gone(family)
         assert clerk.record(task).attempt == 0 and clerk.kinds(task).count("requeued") == 1
         with spark_worker(url, NAMESPACE, tmp_path):
@@ -62,6 +62,13 @@ def test_a_shutdown_gives_back_what_runs_on_spark_when_nothing_of_it_is_left(
             assert clerk.value(task, seconds=START_SECONDS) == 2
     one, other = marks.authors()
     assert max(marks.of(int(one))) < min(marks.of(int(other)))
+
+
+def _can_act(process: psutil.Process) -> bool:
+    """Not one that is dying: its memory goes first, and a JVM has much of it."""
+    with suppress(psutil.NoSuchProcess):
+        return bool(process.memory_info().rss)
+    return False
 
 
 def _is_of_spark(process: psutil.Process) -> bool:
