@@ -1,5 +1,6 @@
 """Whatever a task does to its process, it ends in the right state, and the worker goes on with all its isolates."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from stem.core.lifecycle import State
 from stem.worker.supervisor import Worker
+from support.beside import takes_less_than
 from support.until import until
 from support.working import Desk, are_gone, desk, worker_here, worker_process
 
@@ -75,6 +77,28 @@ def test_a_task_that_fells_its_isolate_is_a_crash_loop(client: Desk, name: str, 
     assert (letter.error.type, letter.error.message) == ("IsolateDied", f"The process that ran the task {how}.")
     requeued = [event for event in client.events(task) if event.kind == "requeued"]
     assert [event.data["reason"] for event in requeued] == [letter.error.message] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        *(("raises", {"kind": kind}) for kind in ("MemoryError", "SystemExit", "KeyboardInterrupt")),
+        ("exits", {"code": 3}),
+        ("segfaults", {}),
+        ("closes-descriptors", {"first": 0, "seconds": 0.0}),
+        ("forks-and-spins", {}),
+        ("starts-threads", {"daemon": False}),
+        ("prints", {"lines": 10, "width": 1_000_000}),
+    ],
+)
+def test_the_pool_is_whole_again_within_two_seconds(client: Desk, place: Path, name: str, args: dict[str, Any]) -> None:
+    def seconds_to_be_whole() -> float:
+        client.ended(client.send(name, **args))
+        began = time.monotonic()
+        client.meet(place, ISOLATES)
+        return time.monotonic() - began
+
+    takes_less_than(2.0, seconds_to_be_whole)
 
 
 def test_a_crash_loop_counts_apart_from_retries(durable_url: str, namespace: str, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from support.fleet import Fleet, FleetWorker, a_fleet
 from support.until import until
 
 SHORT: dict[str, Any] = {"lease_seconds": 2.0, "reclaim_seconds": 0.25}
+THREE_LEASES = 6.0
 
 
 @pytest.fixture
@@ -23,19 +24,19 @@ def fleet(durable_url: str, namespace: str, tmp_path: Path) -> Iterator[Fleet]:
 
 
 @pytest.mark.parametrize("task", ["until-there", "nap"])
-def test_a_worker_frozen_for_longer_than_its_lease_does_not_get_its_ending_through(
+def test_a_worker_frozen_for_three_leases_does_not_get_its_ending_through(
     fleet: Fleet, tmp_path: Path, task: str
 ) -> None:
     """`until-there` ends when thawed, `nap` goes on: the one is refused, the other stopped."""
     workers = two_workers(fleet)
     go = tmp_path / "go"
-    (id,) = fleet.push(task, "t0", **({"file": str(go)} if task == "until-there" else {"seconds": 3.5}))
+    (id,) = fleet.push(task, "t0", **({"file": str(go)} if task == "until-there" else {"seconds": THREE_LEASES + 0.5}))
     first, second = holder_first(fleet, workers, id)
     frozen_at = time.monotonic()
     first.send_all(signal.SIGSTOP)
     until(lambda: fleet.ledger.runs()[id] == 2)
     go.touch()
-    until(lambda: time.monotonic() - frozen_at > 3.0)
+    until(lambda: time.monotonic() - frozen_at > THREE_LEASES)
     first.send_all(signal.SIGCONT)
     assert fleet.ended([id])[id].worker == second.name
     assert_it_succeeded_once(fleet, id, first, second)
@@ -50,7 +51,7 @@ def test_a_supervisor_frozen_alone_does_not_get_its_ending_through(fleet: Fleet,
     first.send(signal.SIGSTOP)
     go.touch()  # it ends in the first worker, whose supervisor hears of it too late
     fleet.ended([id])
-    until(lambda: time.monotonic() - frozen_at > 3.0)
+    until(lambda: time.monotonic() - frozen_at > THREE_LEASES)
     first.send(signal.SIGCONT)
     assert_it_succeeded_once(fleet, id, first, second)
 
@@ -119,8 +120,8 @@ def test_a_lost_lease_stops_the_run(fleet: Fleet, task: str) -> None:
     assert fleet.ledger.entries("end") == []
 
 
-def test_tasks_five_times_as_long_as_the_lease_run_once_each(fleet: Fleet) -> None:
-    workers = [fleet.start(is_awaited=False, lease_seconds=4.0, async_concurrency=25) for _ in range(4)]
+def test_tasks_ten_times_as_long_as_the_lease_run_once_each(fleet: Fleet) -> None:
+    workers = [fleet.start(is_awaited=False, lease_seconds=2.0, async_concurrency=25) for _ in range(4)]
     fleet.ready(*workers)
     ids = fleet.push("doze", *(f"t{n}" for n in range(200)), seconds=20.0)
     records = fleet.ended(ids, seconds=60)
