@@ -114,14 +114,20 @@ class Housekeeper:
 
     def _vacuum(self) -> None:
         """A role that does not own the table gets a warning from the server and nothing else."""
-        messages = sql.Identifier(self._link.address.schema, "messages")
+        schema = self._link.address.schema
+        below = self._link.rows(
+            "SELECT b.relname FROM pg_inherits i JOIN pg_class b ON b.oid = i.inhrelid JOIN pg_class m ON m.oid = i.inhparent"
+            " JOIN pg_namespace n ON n.oid = m.relnamespace WHERE n.nspname = %s AND m.relname = 'messages'",
+            (schema,),
+        )
+        tables = sql.SQL(", ").join(sql.Identifier(schema, name) for name in ("messages", *(name for (name,) in below)))
         options = sql.SQL("SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF")
         conn = self._link.dedicated()
         begun = monotonic()
         conn.deadline = begun + _VACUUM_SECONDS
         try:
             self._vacuuming = conn
-            conn.execute(sql.SQL("VACUUM ({}) {}").format(options, messages))
+            conn.execute(sql.SQL("VACUUM ({}) {}").format(options, tables))
         finally:
             self._vacuuming = None
             self._vacuum_seconds = monotonic() - begun

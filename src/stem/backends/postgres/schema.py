@@ -17,7 +17,7 @@ _TABLES = (
 _SINCE = {
     "buckets": 3,
     "places": 3,
-    "stage_jobs": 6,
+    "stage_jobs": 9,
     "rollups": 7,
 }  # the version that brought a table, for those that version 1 did not have
 _RETIRED = ("lease",)  # functions that earlier versions had

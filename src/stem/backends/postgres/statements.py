@@ -4,7 +4,7 @@ from functools import cache
 from importlib.resources import files
 from typing import LiteralString
 
-VERSION = 8  # of the tables and verbs
+VERSION = 9  # of the tables and verbs
 OLDEST_SERVER = 130000  # that understands them
 
 _FOLDER = files(__package__) / "sql"

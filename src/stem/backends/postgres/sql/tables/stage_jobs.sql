@@ -18,4 +18,6 @@ CREATE UNLOGGED TABLE IF NOT EXISTS stage_parts (
     low  text COLLATE "C" NOT NULL,
     high text COLLATE "C" NOT NULL,
     PRIMARY KEY (ns, job, part)
-)
+);
+ALTER TABLE stage_parts ADD COLUMN IF NOT EXISTS slotted bigint NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS is_rising boolean NOT NULL DEFAULT true

@@ -24,19 +24,20 @@ BEGIN
     END IF;
     WHILE _left > 0 LOOP
         RETURN QUERY
-        WITH leased AS (
+        WITH next AS MATERIALIZED (
+            SELECT each.row, each.id FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
+                SELECT x.ctid AS row, x.id, x.priority, x.seq FROM messages x
+                WHERE x.ns = _ns AND x.queue = q.name AND x.place = 0
+                ORDER BY x.priority DESC, x.seq LIMIT _left
+                FOR UPDATE SKIP LOCKED
+            ) each
+            ORDER BY each.priority DESC, each.seq LIMIT _left
+        ), leased AS (
             UPDATE messages m
             SET place = 2, fence = greatest(_fence, m.fence + 1),
                 leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
-            WHERE m.ctid = ANY (ARRAY(
-                SELECT each.row FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
-                    SELECT x.ctid AS row, x.priority, x.seq FROM messages x
-                    WHERE x.ns = _ns AND x.queue = q.name AND x.place = 0
-                    ORDER BY x.priority DESC, x.seq LIMIT _left
-                    FOR UPDATE SKIP LOCKED
-                ) each
-                ORDER BY each.priority DESC, each.seq LIMIT _left
-            )) AND (m.expires_at IS NULL OR m.expires_at > _now)
+            WHERE m.ctid = ANY (ARRAY(SELECT row FROM next)) AND m.ns = _ns AND m.id = ANY (ARRAY(SELECT next.id FROM next))
+              AND (m.expires_at IS NULL OR m.expires_at > _now)
             RETURNING m.*
         )
         SELECT id, fence, name, queue, attempt, deaths, body FROM leased ORDER BY priority DESC, seq;

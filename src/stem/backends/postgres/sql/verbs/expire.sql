@@ -6,14 +6,16 @@ BEGIN
     RETURN QUERY
     WITH best AS MATERIALIZED (
         SELECT each.* FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
-            SELECT m.ctid AS row, m.priority, m.seq, m.expires_at FROM messages m
+            SELECT m.ctid AS row, m.id, m.priority, m.seq, m.expires_at FROM messages m
             WHERE m.ns = _ns AND m.queue = q.name AND m.place = 0
             ORDER BY m.priority DESC, m.seq LIMIT _limit
             FOR UPDATE SKIP LOCKED
         ) each
         ORDER BY each.priority DESC, each.seq LIMIT _limit
     ), gone AS (
-        DELETE FROM messages m WHERE m.ctid = ANY (ARRAY(SELECT row FROM best WHERE expires_at <= _now)) RETURNING m.*
+        DELETE FROM messages m
+        WHERE m.ctid = ANY (ARRAY(SELECT row FROM best)) AND m.ns = _ns AND m.id = ANY (ARRAY(SELECT best.id FROM best WHERE expires_at <= _now))
+        RETURNING m.*
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,
                              attempt, priority, state, queue, name, worker, error, progress, meta)

@@ -6,11 +6,13 @@ RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     _most integer := greatest(_limit, 5000 / cardinality(_queues));
 BEGIN
-    UPDATE messages m SET place = 0 WHERE m.ctid = ANY (ARRAY(
-        SELECT each.row FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
-            SELECT x.ctid AS row FROM messages x
+    WITH due AS MATERIALIZED (
+        SELECT each.* FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
+            SELECT x.ctid AS row, x.id FROM messages x
             WHERE x.ns = _ns AND x.queue = q.name AND x.place = 1 AND x.due_at <= _now
             ORDER BY x.due_at, x.seq LIMIT _most FOR UPDATE SKIP LOCKED
         ) each
-    ));
+    )
+    UPDATE messages m SET place = 0
+    WHERE m.ctid = ANY (ARRAY(SELECT row FROM due)) AND m.ns = _ns AND m.id = ANY (ARRAY(SELECT id FROM due));
 END $$

@@ -12,7 +12,8 @@ BEGIN
         SELECT min(place) AS place FROM oldest WHERE at > _horizon AND (txid, n) > (_txid::xid8, _n)
     )
     DELETE FROM events e
-    WHERE e.ctid = ANY (ARRAY(SELECT o.row FROM oldest o, keep k WHERE k.place IS NULL OR o.place < k.place));
+    WHERE e.ctid = ANY (ARRAY(SELECT row FROM oldest))
+      AND e.n = ANY (ARRAY(SELECT o.n FROM oldest o, keep k WHERE k.place IS NULL OR o.place < k.place));
     GET DIAGNOSTICS _gone = ROW_COUNT;
     RETURN _gone;
 END $$

@@ -3,23 +3,24 @@ CREATE OR REPLACE FUNCTION purge(_ns text, _queue text, _up_to bigint, _limit in
 RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     _now float8 := now_seconds();
-    rows tid[] := ARRAY(
-        SELECT m.ctid FROM messages m
-        WHERE m.ns = _ns AND m.queue = _queue AND m.place = 0 AND m.seq <= _up_to
-        ORDER BY m.priority DESC, m.seq LIMIT _limit FOR UPDATE
-    );
+    rows tid[];
     ids text[];
     keys text[];
 BEGIN
-    IF rows = '{}' THEN
-        rows := ARRAY(
-            SELECT m.ctid FROM messages m
+    SELECT array_agg(x.ctid), array_agg(x.id) INTO rows, ids FROM (
+        SELECT m.ctid, m.id FROM messages m
+        WHERE m.ns = _ns AND m.queue = _queue AND m.place = 0 AND m.seq <= _up_to
+        ORDER BY m.priority DESC, m.seq LIMIT _limit FOR UPDATE
+    ) x;
+    IF rows IS NULL THEN
+        SELECT array_agg(x.ctid), array_agg(x.id) INTO rows, ids FROM (
+            SELECT m.ctid, m.id FROM messages m
             WHERE m.ns = _ns AND m.queue = _queue AND m.place = 1 AND m.seq <= _up_to
             ORDER BY m.due_at, m.seq LIMIT _limit FOR UPDATE
-        );
+        ) x;
     END IF;
     WITH gone AS (
-        DELETE FROM messages m WHERE m.ctid = ANY (rows) RETURNING m.*
+        DELETE FROM messages m WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = ANY (ids) RETURNING m.*
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,
                              attempt, priority, state, queue, name, worker, error, progress, meta)

@@ -38,9 +38,9 @@ BEGIN
     )
     SELECT array_agg(id) INTO made FROM stored;
 
-    SELECT array_agg(r.id) INTO known FROM records r WHERE r.ns = _ns AND r.id = ANY (made);
+    known := known(_ns, made);
     IF known IS NOT NULL THEN
-        DELETE FROM messages WHERE ns = _ns AND id = ANY (known);
+        DELETE FROM ONLY messages WHERE ns = _ns AND id = ANY (known);
         SELECT array_agg(m.id) INTO made FROM unnest(made) AS m (id) WHERE m.id <> ALL (known);
     END IF;
 

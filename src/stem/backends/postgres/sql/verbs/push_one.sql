@@ -16,9 +16,12 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    -- After the insert, in a later snapshot: a task may have ended between the two.
-    IF EXISTS (SELECT FROM records r WHERE r.ns = _ns AND r.id = _id) THEN
-        DELETE FROM messages m WHERE m.ns = _ns AND m.id = _id;
+    -- After the insert, in a later snapshot: a task may have ended between the two. Of the tables below messages no index of
+    -- its own knows.
+    IF EXISTS (SELECT FROM records r WHERE r.ns = _ns AND r.id = _id)
+       OR (EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = 'messages'::regclass)
+           AND EXISTS (SELECT FROM messages m WHERE m.ns = _ns AND m.id = _id AND m.tableoid <> 'messages'::regclass)) THEN
+        DELETE FROM ONLY messages m WHERE m.ns = _ns AND m.id = _id;
         RETURN false;
     END IF;
     INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue)

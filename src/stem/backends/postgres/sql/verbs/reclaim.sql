@@ -4,19 +4,21 @@ RETURNS TABLE (id text, queue text, is_dead boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     _now float8 := now_seconds();
-    _rows tid[] := ARRAY(
-        SELECT m.ctid FROM messages m
-        WHERE m.ns = _ns AND m.place = 2 AND m.leased_until <= _now
-        ORDER BY m.leased_until, m.seq LIMIT _limit FOR UPDATE SKIP LOCKED
-    );
+    _rows tid[];
+    _ids text[];
     _keys text[];
     _lost text[];
 BEGIN
-    IF _rows = '{}' THEN
+    SELECT array_agg(x.ctid), array_agg(x.id) INTO _rows, _ids FROM (
+        SELECT m.ctid, m.id FROM messages m
+        WHERE m.ns = _ns AND m.place = 2 AND m.leased_until <= _now
+        ORDER BY m.leased_until, m.seq LIMIT _limit FOR UPDATE SKIP LOCKED
+    ) x;
+    IF _rows IS NULL THEN
         RETURN;
     END IF;
     SELECT array_agg(m.unique_key), array_agg(m.id) INTO _keys, _lost FROM messages m
-    WHERE m.ctid = ANY (_rows) AND m.unique_key IS NOT NULL
+    WHERE m.ctid = ANY (_rows) AND m.ns = _ns AND m.id = ANY (_ids) AND m.unique_key IS NOT NULL
       AND m.deaths + (m.started_at IS NOT NULL)::integer >= _max_deaths;
     IF _keys IS NOT NULL THEN
         PERFORM release_keys(_ns, _keys, _lost);
@@ -25,15 +27,15 @@ BEGIN
     WITH late AS MATERIALIZED (
         SELECT m.*, deaths + (started_at IS NOT NULL)::integer AS count,
                format('Worker %s was lost while it ran the task.', coalesce(worker, 'None')) AS message
-        FROM messages m WHERE m.ctid = ANY (_rows)
+        FROM messages m WHERE m.ctid = ANY (_rows) AND m.ns = _ns AND m.id = ANY (_ids)
     ), again AS (
         UPDATE messages m
         SET place = 0, due_at = _now, leased_until = NULL, worker = NULL, started_at = NULL, updated_at = _now,
             deaths = deaths + (started_at IS NOT NULL)::integer
-        WHERE m.ctid = ANY (_rows) AND deaths + (started_at IS NOT NULL)::integer < _max_deaths
+        WHERE m.ctid = ANY (_rows) AND m.ns = _ns AND m.id = ANY (_ids) AND deaths + (started_at IS NOT NULL)::integer < _max_deaths
     ), gone AS (
         DELETE FROM messages m
-        WHERE m.ctid = ANY (_rows) AND deaths + (started_at IS NOT NULL)::integer >= _max_deaths
+        WHERE m.ctid = ANY (_rows) AND m.ns = _ns AND m.id = ANY (_ids) AND deaths + (started_at IS NOT NULL)::integer >= _max_deaths
     ), lost AS MATERIALIZED (
         SELECT late.*,
                json_build_object('type', 'WorkerLost', 'message', message, 'stack', '', 'retryable', true)::text AS obituary

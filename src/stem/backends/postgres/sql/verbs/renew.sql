@@ -6,14 +6,16 @@ DECLARE
     _now float8 := now_seconds();
     ids text[] := cells(_ids);
     fences text[] := cells(_fences);
-    rows tid[] := held(_ns, ids, fences);
+    rows tid[];
+    mine text[];
     places integer[];
 BEGIN
+    SELECT h.rows, h.mine INTO rows, mine FROM held(_ns, ids, fences) h;
     PERFORM set_config('synchronous_commit', 'off', true);
     WITH renewed AS (
         UPDATE messages m
         SET leased_until = greatest(m.leased_until, _now + greatest(_seconds, coalesce(m.visibility_timeout, 0)))
-        WHERE m.ctid = ANY (rows) RETURNING m.id, m.fence
+        WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = ANY (mine) RETURNING m.id, m.fence
     )
     SELECT array_agg(u.place) INTO places
     FROM renewed m JOIN unnest(ids, fences) WITH ORDINALITY AS u (id, fence, place)

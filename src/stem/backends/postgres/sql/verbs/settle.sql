@@ -9,11 +9,13 @@ DECLARE
     _now float8 := now_seconds();
     ids text[] := cells(_ids);
     fences text[] := cells(_fences);
-    rows tid[] := held(_ns, ids, fences);
+    rows tid[];
+    mine text[];
     settled integer[];
     keys text[];
     ended text[];
 BEGIN
+    SELECT h.rows, h.mine INTO rows, mine FROM held(_ns, ids, fences) h;
     WITH batch AS MATERIALIZED (
         SELECT u.place::integer AS place, u.kind, u.payload, u.error AS new_error, u.reason::json #>> '{}' AS reason,
                u.letter, u.data, _now + coalesce(u.delay::float8, 0) AS next_due_at,
@@ -29,9 +31,9 @@ BEGIN
                     cells(_delays), cells(_errors), cells(_reasons), cells(_letters), cells(_data))
              WITH ORDINALITY AS u (id, fence, run, payload, meta, progress, kind, delay, error, reason, letter, data, place)
              ON u.id = m.id AND u.fence::bigint = m.fence
-        WHERE m.ctid = ANY (rows)
+        WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = ANY (mine)
     ), gone AS (
-        DELETE FROM messages m USING batch b WHERE m.ctid = ANY (rows) AND m.id = b.id AND b.kind IN ('D', 'X', 'C')
+        DELETE FROM messages m USING batch b WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = b.id AND b.kind IN ('D', 'X', 'C')
     ), again AS (
         UPDATE messages m
         SET place = CASE WHEN b.next_due_at <= _now THEN 0 ELSE 1 END, due_at = b.next_due_at,
@@ -40,7 +42,7 @@ BEGIN
             deaths = m.deaths + CASE WHEN b.kind IN ('F', 'B') THEN 1 ELSE 0 END,
             error = CASE b.kind WHEN 'R' THEN b.new_error ELSE m.error END,
             progress = b.progress, meta = b.meta
-        FROM batch b WHERE m.ctid = ANY (rows) AND m.id = b.id AND b.kind IN ('R', 'Q', 'T', 'F', 'B')
+        FROM batch b WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = b.id AND b.kind IN ('R', 'Q', 'T', 'F', 'B')
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,
                              attempt, priority, state, queue, name, worker, payload, error, progress, meta)

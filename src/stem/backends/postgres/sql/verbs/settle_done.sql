@@ -8,12 +8,14 @@ DECLARE
     ids text[] := cells(_ids);
     fences text[] := cells(_fences);
     rows tid[];
+    mine text[];
     settled integer[];
     keys text[];
 BEGIN
-    rows := held(_ns, ids, fences);  -- in the block: lock and delete are of one subtransaction
+    -- In the block: lock and delete are of one subtransaction.
+    SELECT h.rows, h.mine INTO rows, mine FROM held(_ns, ids, fences) h;
     WITH gone AS (
-        DELETE FROM messages m WHERE m.ctid = ANY (rows) RETURNING m.*
+        DELETE FROM messages m WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = ANY (mine) RETURNING m.*
     ), ended AS MATERIALIZED (
         SELECT u.place::integer AS place, u.payload, g.id, g.seq, g.fence, g.enqueued_at, g.heartbeat_at, g.attempt,
                g.priority, g.queue, g.name, g.unique_key,

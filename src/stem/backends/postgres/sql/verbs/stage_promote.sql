@@ -8,6 +8,8 @@ DECLARE
     _table text := stage_table(_ns, _job);
     _now float8 := now_seconds();
     _wanted bigint := (SELECT coalesce(sum(n), 0) FROM unnest(_rows) AS n);
+    _slotted bigint;
+    _more text[];
     _before stage_jobs;
     _is_plain boolean;
     _every boolean;
@@ -39,13 +41,25 @@ BEGIN
         RETURN;
     END IF;
 
+    SELECT coalesce(sum(p.slotted), 0) INTO _slotted FROM stage_parts p
+    WHERE p.ns = _ns AND p.job = _job AND p.part = ANY (_parts);
+    -- What is copied after the slots were attached keeps the others waiting, so it must be little.
+    IF _slotted >= 20000 AND _wanted - _slotted <= 20000 THEN
+        queues := stage_attach(_ns, _job, _parts, _now);
+    END IF;
+    IF queues IS NULL THEN
+        PERFORM stage_fold(_ns, _job);
+        _slotted := 0;
+        queues := '{}';
+    END IF;
+
     made := 0;
-    queues := '{}';
+    _wanted := _wanted - _slotted;
     IF _wanted > 0 THEN
         _every := NOT EXISTS (
             SELECT FROM stage_parts p WHERE p.ns = _ns AND p.job = _job AND p.part <> ALL (_parts)
         );
-        _is_plain := NOT stage_overlap(_ns, _job, _parts);
+        _is_plain := _slotted > 0 OR NOT stage_overlap(_ns, _job, _parts);  -- the slots' own ids are known by now
         IF _is_plain THEN
             BEGIN
                 EXECUTE format(_insert, _table) USING _ns, _now, _every, _parts;
@@ -73,9 +87,9 @@ BEGIN
             EXECUTE format('WITH stored AS (' || _insert || ' ON CONFLICT (ns, id) DO NOTHING RETURNING id)'
                            ' SELECT array_agg(id) FROM stored', _table)
             INTO _ids USING _ns, _now, _every, _parts;
-            SELECT array_agg(r.id) INTO _known FROM records r WHERE r.ns = _ns AND r.id = ANY (_ids);
+            _known := known(_ns, _ids);
             IF _known IS NOT NULL THEN
-                DELETE FROM messages m WHERE m.ns = _ns AND m.id = ANY (_known);
+                DELETE FROM ONLY messages m WHERE m.ns = _ns AND m.id = ANY (_known);
                 _ids := ARRAY(SELECT i FROM unnest(_ids) AS i EXCEPT SELECT k FROM unnest(_known) AS k);
             END IF;
             made := coalesce(cardinality(_ids), 0);
@@ -83,9 +97,11 @@ BEGIN
             SELECT _ns, _now, _now, 0, 'enqueued', m.id, m.name, m.queue
             FROM messages m WHERE m.ns = _ns AND m.id = ANY (_ids) ORDER BY m.seq;
         END IF;
-        EXECUTE format('SELECT array_agg(DISTINCT s.queue) FROM %I s', _table) INTO queues;
+        EXECUTE format('SELECT array_agg(q.queue) FROM (SELECT s.queue FROM %I s GROUP BY s.queue) q', _table) INTO _more;
+        queues := queues || _more;
     END IF;
     left_alone := _wanted - made;
+    made := made + _slotted;
     UPDATE stage_jobs j SET promoted_at = _now, created = made, known = left_alone WHERE j.ns = _ns AND j.job = _job;
     RETURN NEXT;
 END $$

@@ -9,7 +9,8 @@ BEGIN
     FOR _left IN
         SELECT j.job FROM stage_jobs j
         WHERE j.ns = _ns AND j.staged_at <= _now - _leftover_seconds
-          AND (j.promoted_at IS NULL OR to_regclass(stage_table(_ns, j.job)) IS NOT NULL)
+          AND (j.promoted_at IS NULL OR to_regclass(stage_table(_ns, j.job)) IS NOT NULL
+               OR EXISTS (SELECT FROM stage_slots(_ns, j.job)))
         LIMIT 10 FOR UPDATE SKIP LOCKED
     LOOP
         PERFORM stage_discard(_ns, _left);
@@ -17,5 +18,5 @@ BEGIN
     END LOOP;
     DELETE FROM stage_jobs j WHERE j.ns = _ns AND j.promoted_at <= _now - _seconds;
     GET DIAGNOSTICS _more = ROW_COUNT;
-    RETURN _gone + _more;
+    RETURN _gone + _more + stage_drop();
 END $$

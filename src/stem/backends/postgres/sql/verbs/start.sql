@@ -6,18 +6,20 @@ DECLARE
     _now float8 := now_seconds();
     ids text[] := cells(_ids);
     fences text[] := cells(_fences);
-    rows tid[] := held(_ns, ids, fences);
+    rows tid[];
+    mine text[];
     places integer[];
 BEGIN
+    SELECT h.rows, h.mine INTO rows, mine FROM held(_ns, ids, fences) h;
     SELECT array_agg(u.place) INTO places
     FROM messages m JOIN unnest(ids, fences) WITH ORDINALITY AS u (id, fence, place)
          ON u.id = m.id AND u.fence::bigint = m.fence
-    WHERE m.ctid = ANY (rows);
+    WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = ANY (mine);
 
     WITH begun AS (
         UPDATE messages m SET worker = _worker, started_at = _now - coalesce(u.ago::float8, 0), updated_at = _now
         FROM unnest(ids, fences, cells(_ago)) WITH ORDINALITY AS u (id, fence, ago, place)
-        WHERE m.ctid = ANY (rows) AND m.started_at IS NULL AND u.id = m.id AND u.fence::bigint = m.fence
+        WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = ANY (mine) AND m.started_at IS NULL AND u.id = m.id AND u.fence::bigint = m.fence
         RETURNING m.*, u.place AS line
     )
     INSERT INTO events (ns, at, enqueued_at, started_at, attempt, kind, task_id, name, queue, worker)
