@@ -26,7 +26,7 @@ settings.register_profile(
 settings.load_profile("shared machine")
 PATIENCE = 30.0  # a server that has to share its processor answers late, and is there all the same
 
-BACKENDS = ("memory", "sqlite", "redis", "postgres", "below")
+BACKENDS = ("memory", "sqlite", "redis", "postgres")
 _names = count(1)
 
 

@@ -10,8 +10,9 @@ import msgspec
 import psycopg
 import pytest
 import redis
+from psycopg import sql
 
-from conftest import OpenStore
+from conftest import BACKENDS, OpenStore, url_of
 from stem.backends import connect
 from stem.contracts.staging import FRONT, Alike, Calls, Part, Promotion, calls_of
 from stem.contracts.store import Store
@@ -28,6 +29,22 @@ from support.servers import PostgresServer, RedisServer
 from support.until import until
 
 MANY = 1500  # several chunks, pages and batches of any store
+
+
+@pytest.fixture(params=(*BACKENDS, "below", "slots"))
+def store_url(
+    request: pytest.FixtureRequest, tmp_path: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """With slots, a Postgres where two pushes are many; with a schema of its own, so that there are no tables below yet."""
+    if request.param != "slots":
+        yield url_of(request.param, request, tmp_path)
+        return
+    for bound in ("_MANY", "_WORTHWHILE"):
+        monkeypatch.setattr(f"stem.backends.postgres.staging.{bound}", 2)
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    yield f"{server.url}&schema={namespace}"
+    with psycopg.connect(server.url, autocommit=True) as conn:
+        conn.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(namespace)))
 
 
 def stage(store: Store, part: str, *ids: str, job: str = "job", **envelope: object) -> Part:

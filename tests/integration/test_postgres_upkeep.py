@@ -1,5 +1,6 @@
 """A busy Postgres store keeps itself small: it prunes and vacuums by the by, and says what endangers it."""
 
+import time
 from collections.abc import Iterator
 from enum import IntEnum
 
@@ -14,6 +15,7 @@ from stem.core.delivery import DeadFilter
 from stem.core.errors import UsageError
 from stem.core.record import TaskFilter
 from support.asking import WORKER, claim
+from support.beside import takes_less_than
 from support.builders import a_push, done
 from support.servers import PostgresServer
 from support.until import until
@@ -42,6 +44,19 @@ def test_settling_vacuums_the_queue_so_that_claims_do_not_step_over_the_dead(
             return _vacuums(admin) > before
 
         until(is_vacuumed, every=0.05)
+
+
+def test_pruning_where_nothing_is_old_takes_next_to_no_time(postgres_server: PostgresServer, namespace: str) -> None:
+    store = connect(postgres_server.url, Settings(namespace=namespace, timeout_seconds=30.0))
+    store.broker.push([a_push() for _ in range(6000)])  # more events than one step looks at
+
+    def prune() -> float:
+        began = time.monotonic()
+        store.upkeep.prune()
+        return time.monotonic() - began
+
+    takes_less_than(0.5, prune)
+    store.upkeep.close()
 
 
 def test_settling_prunes_what_retention_has_outlived(forgetful: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,14 +6,15 @@ DECLARE
     _gone bigint;
 BEGIN
     WITH oldest AS MATERIALIZED (
-        SELECT row, txid, n, at, row_number() OVER (ORDER BY txid, n) AS place
-        FROM (SELECT ctid AS row, txid, n, at FROM events WHERE ns = _ns ORDER BY txid, n LIMIT _limit) head
-    ), keep AS (
-        SELECT min(place) AS place FROM oldest WHERE at > _horizon AND (txid, n) > (_txid::xid8, _n)
+        SELECT ctid AS row, txid, n, at FROM events WHERE ns = _ns ORDER BY txid, n LIMIT _limit
+    ), kept AS MATERIALIZED (
+        SELECT txid, n FROM oldest WHERE at > _horizon AND (txid, n) > (_txid::xid8, _n) ORDER BY txid, n LIMIT 1
+    ), old AS MATERIALIZED (
+        SELECT o.row, o.n FROM oldest o
+        WHERE NOT EXISTS (SELECT FROM kept) OR (o.txid, o.n) < (SELECT k.txid, k.n FROM kept k)
     )
-    DELETE FROM events e
-    WHERE e.ctid = ANY (ARRAY(SELECT row FROM oldest))
-      AND e.n = ANY (ARRAY(SELECT o.n FROM oldest o, keep k WHERE k.place IS NULL OR o.place < k.place));
+    -- A place is that of another row in each table below events, and n is not.
+    DELETE FROM events e USING old WHERE e.ctid = ANY (ARRAY(SELECT row FROM old)) AND e.n = old.n;
     GET DIAGNOSTICS _gone = ROW_COUNT;
     RETURN _gone;
 END $$

@@ -1,8 +1,9 @@
 -- Staging.promote: the pushes of these parts become tasks, state queued, event enqueued; known ids are left alone.
--- Answers with how many were created and known, and the queues they are in; or with a part that is not whole.
+-- Answers with how many were created and known, and the queues they are in; or with a part that is not whole. From _many on
+-- they may become part of the store without being copied.
 -- Where no id of theirs can be known they are stored as they are. Should one of them turn up meanwhile, that is undone, and
 -- done again the careful way, as push does it.
-CREATE OR REPLACE FUNCTION stage_promote(_ns text, _job text, _parts text[], _rows bigint[])
+CREATE OR REPLACE FUNCTION stage_promote(_ns text, _job text, _parts text[], _rows bigint[], _many bigint)
 RETURNS TABLE (made bigint, left_alone bigint, queues text[], broken text, there bigint) LANGUAGE plpgsql AS $$
 DECLARE
     _table text := stage_table(_ns, _job);
@@ -12,7 +13,6 @@ DECLARE
     _more text[];
     _before stage_jobs;
     _is_plain boolean;
-    _every boolean;
     _ids text[];
     _known text[];
     _insert text := 'INSERT INTO messages (ns, id, seq, due_at, enqueued_at, updated_at, expires_at, visibility_timeout,'
@@ -21,7 +21,7 @@ DECLARE
         ' coalesce($2 + s.lifetime_seconds, s.expires_at), s.visibility_timeout, s.priority,'
         ' CASE WHEN coalesce($2 + s.delay_seconds, s.due_at, $2) <= $2 THEN 0 ELSE 1 END, s.queue, s.name,'
         ' coalesce(s.meta, ''{}''), s.body'
-        ' FROM %I s WHERE $3 OR s.part = ANY ($4)';
+        ' FROM %I s WHERE s.part = ANY ($3)';
 BEGIN
     -- Events are to follow the places in line, and a scan that joins another one halfway would not.
     PERFORM set_config('synchronize_seqscans', 'off', true);
@@ -44,11 +44,13 @@ BEGIN
     SELECT coalesce(sum(p.slotted), 0) INTO _slotted FROM stage_parts p
     WHERE p.ns = _ns AND p.job = _job AND p.part = ANY (_parts);
     -- What is copied after the slots were attached keeps the others waiting, so it must be little.
-    IF _slotted >= 20000 AND _wanted - _slotted <= 20000 THEN
-        queues := stage_attach(_ns, _job, _parts, _now);
+    IF _slotted >= _many AND _wanted - _slotted <= _many THEN
+        queues := stage_attach(_ns, _job, _parts, _slotted, _now);
     END IF;
     IF queues IS NULL THEN
-        PERFORM stage_fold(_ns, _job);
+        IF _slotted > 0 THEN
+            PERFORM stage_fold(_ns, _job, _parts);
+        END IF;
         _slotted := 0;
         queues := '{}';
     END IF;
@@ -56,19 +58,20 @@ BEGIN
     made := 0;
     _wanted := _wanted - _slotted;
     IF _wanted > 0 THEN
-        _every := NOT EXISTS (
-            SELECT FROM stage_parts p WHERE p.ns = _ns AND p.job = _job AND p.part <> ALL (_parts)
-        );
         _is_plain := _slotted > 0 OR NOT stage_overlap(_ns, _job, _parts);  -- the slots' own ids are known by now
         IF _is_plain THEN
             BEGIN
-                EXECUTE format(_insert, _table) USING _ns, _now, _every, _parts;
+                EXECUTE format(_insert, _table) USING _ns, _now, _parts;
                 GET DIAGNOSTICS made = ROW_COUNT;
-                -- Looked up after the insert, in a later snapshot: a task of such an id may have ended just now.
-                IF EXISTS (
+                -- Looked up after the insert, in a later snapshot: a task of such an id may have ended just now, or come in a
+                -- table below messages. With the job's own tables there nobody else could write.
+                IF _slotted = 0 AND (EXISTS (
                     SELECT FROM stage_parts p JOIN records r ON r.id >= p.low AND r.id <= p.high AND r.ns = _ns
                     WHERE p.ns = _ns AND p.job = _job AND p.part = ANY (_parts)
-                ) THEN
+                ) OR EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = 'messages'::regclass) AND EXISTS (
+                    SELECT FROM stage_parts p JOIN messages m ON m.id >= p.low AND m.id <= p.high AND m.ns = _ns
+                    WHERE p.ns = _ns AND p.job = _job AND p.part = ANY (_parts) AND m.tableoid <> 'messages'::regclass
+                )) THEN
                     RAISE unique_violation;
                 END IF;
             EXCEPTION WHEN unique_violation THEN
@@ -81,12 +84,12 @@ BEGIN
         IF _is_plain THEN
             EXECUTE format(
                 'INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue)'
-                ' SELECT $1, $2, $2, 0, ''enqueued'', s.id, s.name, s.queue FROM %I s WHERE $3 OR s.part = ANY ($4)', _table)
-            USING _ns, _now, _every, _parts;
+                ' SELECT $1, $2, $2, 0, ''enqueued'', s.id, s.name, s.queue FROM %I s WHERE s.part = ANY ($3)', _table)
+            USING _ns, _now, _parts;
         ELSE
             EXECUTE format('WITH stored AS (' || _insert || ' ON CONFLICT (ns, id) DO NOTHING RETURNING id)'
                            ' SELECT array_agg(id) FROM stored', _table)
-            INTO _ids USING _ns, _now, _every, _parts;
+            INTO _ids USING _ns, _now, _parts;
             _known := known(_ns, _ids);
             IF _known IS NOT NULL THEN
                 DELETE FROM ONLY messages m WHERE m.ns = _ns AND m.id = ANY (_known);
