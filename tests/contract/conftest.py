@@ -6,6 +6,13 @@ import pytest
 
 from conftest import BACKENDS, url_of
 
+_WITHOUT_TASKS = {"test_control", "test_heartbeats", "test_limiter", "test_locks", "test_mail", "test_rollups_store"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What knows neither tasks nor events is the same there."""
+    items[:] = [item for item in items if not (item.path.stem in _WITHOUT_TASKS and "[below" in item.name)]
+
 
 @pytest.fixture(params=(*BACKENDS, "below"))
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
