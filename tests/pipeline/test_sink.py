@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
@@ -20,6 +21,7 @@ from stem.pipeline.delta import Table
 from stem.pipeline.mapping import mapped, told
 from stem.pipeline.rejects import SHAPE
 from support.asking import all_events, claim, depth
+from support.servers import PostgresServer
 from support.until import until
 
 MANY = 200_000
@@ -106,6 +108,32 @@ def test_the_same_holds_on_servers(
     assert depth(opened, "q").ready == len(all_events(opened)) == 3000
     write(frame, server.url, namespace=namespace, task="mail.send", queue="q", job="many")
     assert depth(opened, "q").ready == 3000
+    opened.upkeep.close()
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_many_into_postgres_whether_they_become_tables_or_are_copied(
+    spark: SparkSession, postgres_server: PostgresServer, tmp_path: Path, namespace: str, dies: bool
+) -> None:
+    rows, url = 60_000, f"{postgres_server.url}&schema={namespace}"
+    frame = mails(spark, rows, parts=4)
+    if dies:
+        frame = failing_once(failing_once(frame, tmp_path, part=1), tmp_path, part=2)
+    opened = connect(url, Settings(retention=KEPT))
+    for _ in range(2):
+        write(frame, url, task="mail.send", queue="q", job="many")
+        assert (depth(opened, "q").ready, opened.staging.promoted("many")) == (rows, Promotion(rows, 0))
+    with psycopg.connect(postgres_server.url) as conn:
+        ((own,),) = conn.execute(f"SELECT count(*) FROM ONLY {namespace}.messages".encode()).fetchall()
+        assert own == (rows if dies else 0)
+    read = spark.read.format("stem").option("url", url)
+    assert read.option("table", "events").load().count() == rows
+    tasks = (
+        read.option("table", "tasks").load().selectExpr("count(*)", "count(DISTINCT id)", "min(state)", "max(state)")
+    )
+    assert tasks.collect() == [(rows, rows, "queued", "queued")]
+    copies = {each.envelope.arguments()["copies"] for _ in range(6) for each in claim(opened, "q", limit=rows // 6)}
+    assert copies == set(range(rows))
     opened.upkeep.close()
 
 

@@ -36,7 +36,8 @@ BEGIN
             UPDATE messages m
             SET place = 2, fence = greatest(_fence, m.fence + 1),
                 leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
-            WHERE m.ctid = ANY (ARRAY(SELECT row FROM next)) AND m.ns = _ns AND m.id = ANY (ARRAY(SELECT next.id FROM next))
+            FROM next
+            WHERE m.ctid = ANY (ARRAY(SELECT row FROM next)) AND m.ns = _ns AND m.id = next.id
               AND (m.expires_at IS NULL OR m.expires_at > _now)
             RETURNING m.*
         )

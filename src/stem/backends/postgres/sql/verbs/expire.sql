@@ -13,8 +13,9 @@ BEGIN
         ) each
         ORDER BY each.priority DESC, each.seq LIMIT _limit
     ), gone AS (
-        DELETE FROM messages m
-        WHERE m.ctid = ANY (ARRAY(SELECT row FROM best)) AND m.ns = _ns AND m.id = ANY (ARRAY(SELECT best.id FROM best WHERE expires_at <= _now))
+        DELETE FROM messages m USING best
+        WHERE m.ctid = ANY (ARRAY(SELECT row FROM best WHERE expires_at <= _now)) AND m.ns = _ns AND m.id = best.id
+          AND best.expires_at <= _now
         RETURNING m.*
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,

@@ -4,7 +4,7 @@
 -- The look-up is lateral so that it goes by the primary key, whatever the planner believes of the table's size.
 CREATE OR REPLACE FUNCTION held(_ns text, _ids text[], _fences text[], OUT rows tid[], OUT mine text[]) LANGUAGE plpgsql AS $$
 BEGIN
-    SELECT array_agg(m.row), array_agg(m.id) INTO rows, mine
+    SELECT array_agg(m.row), array_agg(DISTINCT m.id) INTO rows, mine
     FROM (SELECT v.id, v.fence FROM unnest(_ids, _fences) AS v (id, fence) ORDER BY v.id COLLATE "C") u
     CROSS JOIN LATERAL (
         SELECT x.ctid AS row, x.id FROM messages x

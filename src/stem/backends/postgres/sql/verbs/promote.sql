@@ -13,6 +13,6 @@ BEGIN
             ORDER BY x.due_at, x.seq LIMIT _most FOR UPDATE SKIP LOCKED
         ) each
     )
-    UPDATE messages m SET place = 0
-    WHERE m.ctid = ANY (ARRAY(SELECT row FROM due)) AND m.ns = _ns AND m.id = ANY (ARRAY(SELECT id FROM due));
+    UPDATE messages m SET place = 0 FROM due
+    WHERE m.ctid = ANY (ARRAY(SELECT row FROM due)) AND m.ns = _ns AND m.id = due.id;
 END $$

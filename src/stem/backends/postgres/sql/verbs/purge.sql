@@ -20,7 +20,8 @@ BEGIN
         ) x;
     END IF;
     WITH gone AS (
-        DELETE FROM messages m WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = ANY (ids) RETURNING m.*
+        DELETE FROM messages m USING unnest(ids) AS h (id) WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = h.id
+        RETURNING m.*
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,
                              attempt, priority, state, queue, name, worker, error, progress, meta)

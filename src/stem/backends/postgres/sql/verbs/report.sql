@@ -17,10 +17,10 @@ BEGIN
         SELECT u.place, u.latest, m.id, m.started_at IS NULL AS is_new, m.enqueued_at, m.attempt, m.name, m.queue,
                coalesce(m.started_at, _now - coalesce(u.ago::float8, 0)) AS started_at,
                CASE WHEN m.started_at IS NULL THEN _worker ELSE m.worker END AS worker
-        FROM messages m
+        FROM messages m JOIN unnest(mine) AS h (id) ON h.id = m.id
         JOIN unnest(ids, fences, cells(_latest), cells(_ago)) WITH ORDINALITY AS u (id, fence, latest, ago, place)
              ON u.id = m.id AND u.fence::bigint = m.fence
-        WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = ANY (mine)
+        WHERE m.ctid = ANY (rows) AND m.ns = _ns
     ), noted AS (
         UPDATE messages m
         SET worker = b.worker, started_at = b.started_at, updated_at = _now, heartbeat_at = _now,

@@ -26,12 +26,12 @@ BEGIN
                coalesce(u.progress, m.progress) AS progress,
                CASE WHEN u.meta IS NULL OR right(m.meta, length(u.meta)) = u.meta THEN m.meta
                     ELSE m.meta || E'\n' || u.meta END AS meta
-        FROM messages m
+        FROM messages m JOIN unnest(mine) AS h (id) ON h.id = m.id
         JOIN unnest(ids, fences, cells(_runs), cells(_payloads), cells(_metas), cells(_progress), cells(_kinds),
                     cells(_delays), cells(_errors), cells(_reasons), cells(_letters), cells(_data))
              WITH ORDINALITY AS u (id, fence, run, payload, meta, progress, kind, delay, error, reason, letter, data, place)
              ON u.id = m.id AND u.fence::bigint = m.fence
-        WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = ANY (mine)
+        WHERE m.ctid = ANY (rows) AND m.ns = _ns
     ), gone AS (
         DELETE FROM messages m USING batch b WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = b.id AND b.kind IN ('D', 'X', 'C')
     ), again AS (
