@@ -55,6 +55,15 @@ def fall(mark: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@app.task(name="gorge")
+def gorge(mark: str) -> None:
+    """Takes memory until somebody ends it."""
+    write("begin", mark)
+    taken = []
+    while True:
+        taken.append(b"x" * (1 << 24))
+
+
 @app.task(name="rated", rate_limit="5/s")
 def rated(mark: str) -> str:
     write("begin", mark)
