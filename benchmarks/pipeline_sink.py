@@ -86,7 +86,14 @@ def main() -> None:
     parser.add_argument("--executors", type=int, default=0)
     parser.add_argument("stores", nargs="*", default=list(BARS))
     asked = parser.parse_args()
-    table = Table("store", "rows/s", "bar", "wall µs", "CPU µs", title=f"{asked.rows:,} rows, best of {asked.rounds} after a first")
+    table = Table(
+        "store",
+        "rows/s",
+        "bar",
+        "wall µs",
+        "CPU µs",
+        title=f"{asked.rows:,} rows, best of {asked.rounds} after a first",
+    )
     spark = started(asked.executors)
     with stores(asked.stores) as urls:
         for name, url in urls.items():

@@ -43,10 +43,10 @@ def test_the_session_is_warm_for_the_next_task(clerk: Desk) -> None:
 
 
 def test_stages_are_progress_that_never_goes_back_and_never_falls_silent(clerk: Desk, marks: Marks) -> None:
-    task = clerk.send("steps", file=str(marks.path), parts=6, seconds=1.0)
+    task = clerk.send("steps", file=str(marks.path), parts=10, seconds=1.0)
     spark = told_by_spark(until(lambda: _with_progress(clerk, task), seconds=SOON))
     until(lambda: any(f"stem:{task}:0" in job["jobTags"] for job in asked(spark, "jobs")))
-    assert clerk.value(task, seconds=START_SECONDS) == 6
+    assert clerk.value(task, seconds=START_SECONDS) == 10
     told = [event for event in clerk.events(task) if event.kind == "progress"]
     fractions = [event.data["fraction"] or 0.0 for event in told]
     fractions.append(clerk.record(task).meta["progress"]["fraction"])
