@@ -353,6 +353,16 @@ def test_a_crash_of_the_server_leaves_all_of_a_promotion_or_what_is_staged_is_re
         crashing.close()
 
 
+def test_a_publication_of_the_store_takes_their_changes(store: Store, admin: Admin) -> None:
+    first, *_ = promoted(store)
+    admin.conn.execute(f"CREATE PUBLICATION {admin.schema} FOR TABLES IN SCHEMA {admin.schema}".encode())
+    try:
+        assert store.broker.settle([done(claim_one(store))], worker=WORKER) == []
+        assert record(store, first).state is State.SUCCEEDED
+    finally:
+        admin.conn.execute(f"DROP PUBLICATION {admin.schema}".encode())
+
+
 def test_a_store_of_the_version_before_takes_them_too(store: Store, admin: Admin) -> None:
     store.staging.stage("job", "old", calls_of(pushes("old")))
     admin.conn.execute(

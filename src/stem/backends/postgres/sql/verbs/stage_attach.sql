@@ -22,7 +22,7 @@ BEGIN
     FOR _slot IN SELECT * FROM stage_slots(_ns, _job) LOOP
         EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', _slot.tasks);  -- whoever still stages is waited for
         EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', _slot.log);
-        EXECUTE format('SELECT sum(q.rows), array_agg(q.queue) FROM ('
+        EXECUTE format('SELECT coalesce(sum(q.rows), 0), array_agg(q.queue) FROM ('
                        'SELECT s.queue, count(*) AS rows FROM %I s GROUP BY s.queue) q', _slot.tasks) INTO _more, _other;
         _found := _found + _more;
         _queues := _queues || _other;
@@ -46,7 +46,7 @@ BEGIN
             ' ADD at float8 NOT NULL DEFAULT %4$L, ADD enqueued_at float8 NOT NULL DEFAULT %4$L, ADD started_at float8,'
             ' ADD attempt integer NOT NULL DEFAULT 0, ADD kind text COLLATE "C" NOT NULL DEFAULT ''enqueued'','
             ' ADD worker text, ADD data text, RESET (autovacuum_enabled)', _slot.log, _ns, _xid, _now);
-        EXECUTE format('CREATE UNIQUE INDEX ON %I (ns, txid, n)', _slot.log);
+        EXECUTE format('ALTER TABLE %I ADD PRIMARY KEY (ns, txid, n)', _slot.log);
     END LOOP;
 
     LOCK TABLE messages, events IN SHARE UPDATE EXCLUSIVE MODE;  -- waits for a vacuum, and nobody waits behind it
@@ -64,7 +64,7 @@ BEGIN
     END LOOP;
     PERFORM set_config('lock_timeout', _patience, true);
     RETURN _queues;
-EXCEPTION WHEN unique_violation OR lock_not_available OR insufficient_privilege THEN
+EXCEPTION WHEN unique_violation OR lock_not_available OR deadlock_detected OR insufficient_privilege THEN
     PERFORM set_config('lock_timeout', _patience, true);
     RETURN NULL;
 END $$

@@ -10,7 +10,7 @@ BEGIN
     PERFORM set_config('max_parallel_maintenance_workers', '0', true);  -- one slot is indexed beside the other
     EXECUTE format('ALTER TABLE %I ADD ns text COLLATE "C" NOT NULL DEFAULT %L, ADD place smallint NOT NULL DEFAULT 0,'
                    ' ADD due_at float8 NOT NULL DEFAULT %L', _tasks, _ns, now_seconds());
-    EXECUTE format('CREATE UNIQUE INDEX ON %I (id, ns)', _tasks);
+    EXECUTE format('ALTER TABLE %I ADD PRIMARY KEY (id, ns)', _tasks);
     EXECUTE format('CREATE INDEX ON %I (ns, queue, priority DESC, seq) WHERE place = 0', _tasks);
     EXECUTE format('CREATE INDEX ON %I (ns, queue, due_at, seq) WHERE place = 1', _tasks);
     EXECUTE format('CREATE INDEX ON %I (ns, seq) WHERE place = 2', _tasks);
