@@ -125,7 +125,7 @@ def test_many_into_postgres_whether_they_become_tables_or_are_copied(
         assert (depth(opened, "q").ready, opened.staging.promoted("many")) == (rows, Promotion(rows, 0))
     with psycopg.connect(postgres_server.url) as conn:
         ((own,),) = conn.execute(f"SELECT count(*) FROM ONLY {namespace}.messages".encode()).fetchall()
-        assert own == (rows if dies else 0)
+        assert own in ((0, rows) if dies else (0,)), "a try that died may have staged something or nothing"
     read = spark.read.format("stem").option("url", url)
     assert read.option("table", "events").load().count() == rows
     tasks = (
