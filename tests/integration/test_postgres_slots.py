@@ -279,7 +279,7 @@ def test_drained_tables_are_dropped_and_one_in_use_stays(store: Store, admin: Ad
         reader.execute(f"SELECT count(*) FROM {admin.schema}.messages".encode())
         store.upkeep.prune()
         assert len(admin.below("messages")) == 1, "somebody reads it"
-    store.upkeep.prune()
+    until(lambda: store.upkeep.prune() > 0 or admin.below("messages") == [])  # the server may vacuum it at the moment
     assert admin.below("messages") == []
     assert len(admin.below("events")) == 1
     store.broker.push([a_push("after")])
@@ -293,8 +293,8 @@ def test_events_in_tables_of_their_own_are_kept_as_long_as_others(admin: Admin) 
         until(lambda: store.upkeep.prune() == 0, seconds=60)
         assert [event.offset for event in all_events(store)] == [event.offset for event in kept]
     with opened(admin, retention=Retention(events_seconds=0.001)) as store:
-        until(lambda: store.upkeep.prune() == 0, seconds=60)
-        assert (all_events(store), admin.below("events")) == ([], [])
+        until(lambda: store.upkeep.prune() == 0 and admin.below("events") == [], seconds=60)
+        assert all_events(store) == []
         assert depth(store).ready == 2 * ROWS
 
 

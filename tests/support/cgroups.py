@@ -26,6 +26,9 @@ def narrow(limit_bytes: int) -> Iterator[Path]:
     try:
         group.mkdir()
         (group / limit).write_text(str(limit_bytes))
+        for file, most in (("memory.memsw.limit_in_bytes", limit_bytes), ("memory.swap.max", 0)):
+            if (group / file).exists():
+                (group / file).write_text(str(most))
     except OSError as error:
         if group.exists():
             group.rmdir()
