@@ -1,6 +1,7 @@
 """How fast Spark turns a DataFrame into visible tasks and events, on each store. Prints rows a second beside CPU and bars."""
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -11,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import psycopg
 from pyspark.sql import SparkSession
+from redis import Redis
 from rich.console import Console
 from rich.table import Table
 
@@ -21,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from stem.backends import connect
 from stem.core.config import Retention, Settings
 from support.servers import PostgresServer, RedisServer
+from support.until import until
 
 ROWS = 200_000
 ROUNDS = 5
@@ -32,17 +36,37 @@ SERVERS: list[psutil.Process] = []  # that are no children of this process
 
 @contextmanager
 def stores(names: list[str]) -> Iterator[dict[str, Callable[[], str]]]:
-    """By name, how to get the URL of an empty store."""
+    """By name, how to get the URL of an empty store. What was written before is gone then, and on its way to the disk no more:
+    servers that rewrite and checkpoint it meanwhile would be measured along."""
     folder = Path(tempfile.mkdtemp(prefix="stem-sink-"))
     redis = RedisServer() if "redis" in names else None
     postgres = PostgresServer() if "postgres" in names else None
     if postgres is not None:
         SERVERS.append(psutil.Process(postgres.server.get_pid()))
-    urls: dict[str, Callable[[], str]] = {"sqlite": lambda: f"sqlite:///{folder}/{uuid.uuid4().hex}.db"}
-    if redis is not None:
-        urls["redis"] = lambda: redis.url
-    if postgres is not None:
-        urls["postgres"] = lambda: f"{postgres.url}&schema=s{uuid.uuid4().hex[:8]}"
+
+    def in_sqlite() -> str:
+        for file in folder.iterdir():
+            file.unlink() if file.is_file() else shutil.rmtree(file)
+        os.sync()
+        return f"sqlite:///{folder}/{uuid.uuid4().hex}.db"
+
+    def in_redis() -> str:
+        assert redis is not None
+        with Redis.from_url(redis.url) as client:
+            client.flushall()
+            until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], seconds=60)
+        os.sync()
+        return redis.url
+
+    def in_postgres() -> str:
+        assert postgres is not None
+        with psycopg.connect(postgres.url, autocommit=True) as conn:
+            conn.execute("DROP SCHEMA IF EXISTS stem CASCADE")
+            conn.execute("CHECKPOINT")
+        os.sync()
+        return postgres.url
+
+    urls: dict[str, Callable[[], str]] = {"sqlite": in_sqlite, "redis": in_redis, "postgres": in_postgres}
     try:
         yield {name: urls[name] for name in names}
     finally:
