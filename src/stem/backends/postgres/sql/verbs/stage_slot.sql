@@ -22,7 +22,8 @@ BEGIN
             ' queue text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL, meta text NOT NULL DEFAULT ''{}'','
             ' body text NOT NULL) WITH (fillfactor = 90, autovacuum_enabled = off)', tasks);
         EXECUTE format(
-            'CREATE TABLE %I (n bigint NOT NULL DEFAULT nextval(''event_n''), task_id text COLLATE "C" NOT NULL, name text COLLATE "C" NOT NULL, queue text COLLATE "C" NOT NULL)'
+            'CREATE TABLE %I (n bigint NOT NULL DEFAULT nextval(''event_n''), task_id text COLLATE "C" NOT NULL,'
+            ' name text COLLATE "C" NOT NULL, queue text COLLATE "C" NOT NULL)'
             ' WITH (autovacuum_enabled = off)', log);
     END IF;
     RETURN NEXT;
