@@ -11,7 +11,7 @@ from psycopg import sql
 
 from stem.backends.postgres import bell
 from stem.backends.postgres.address import address
-from stem.backends.postgres.bell import Bell, News, channel_of, news, payloads
+from stem.backends.postgres.bell import KINDS, Bell, News, channel_for, channel_of, news, notices
 from stem.backends.postgres.link import Link
 from stem.backends.postgres.speaking import Row
 from stem.core.config import Settings
@@ -49,7 +49,7 @@ def test_news_that_come_in_while_others_are_being_sent_are_told(
     channel = channel_of("stem", namespace)
     ringing = Bell(link, channel)
     with psycopg.connect(postgres_server.url, autocommit=True) as ear:
-        ear.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+        listen(ear, channel, "work")
         ringing.ring(news(["first"]))
         link.gate.clear()
         # Each by a thread of the bell's own, or, if it came long after the one before, by that in which it is rung.
@@ -72,7 +72,7 @@ def test_a_thousand_endings_are_told_by_name_and_not_as_something_for_everyone(
     told = news(["next"], ended=[f"task-{number}" for number in range(1000)])
     ringing = Bell(link, channel)
     with psycopg.connect(postgres_server.url, autocommit=True) as ear:
-        ear.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+        listen(ear, channel, *KINDS)
         ringing.ring(told)
         heard = News()
 
@@ -86,5 +86,16 @@ def test_a_thousand_endings_are_told_by_name_and_not_as_something_for_everyone(
     assert not heard.lost
 
 
-def test_more_than_can_be_told_is_something_for_everyone() -> None:
-    assert payloads(news([f"queue-{number:06}" for number in range(1000)])) == ['{"lost":true}']
+def test_more_than_can_be_told_is_something_for_everyone_who_waits_for_its_kind() -> None:
+    many = news([f"queue-{number:06}" for number in range(1000)])
+    assert notices("c", many) == (["c_work", "c_log"], ['{"lost":true}', '{"logged":true}'])
+
+
+def test_each_kind_of_news_is_told_to_those_who_wait_for_it_alone() -> None:
+    pushed, ended, mailed = news(["q"]), news(ended=["a"], logged=False), news(boxes=["b"], logged=False)
+    assert [notices("c", each)[0] for each in (pushed, ended, mailed)] == [["c_work", "c_log"], ["c_ended"], ["c_mail"]]
+
+
+def listen(ear: psycopg.Connection[Any], channel: str, *kinds: str) -> None:
+    for kind in kinds:
+        ear.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel_for(channel, kind))))

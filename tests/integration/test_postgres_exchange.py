@@ -83,8 +83,8 @@ def test_a_pooler_that_brings_another_server_loses_nothing_and_doubles_nothing(l
 def test_a_statement_that_another_client_had_kept_is_used(link: Link) -> None:
     for _ in range(3):
         link.cells(_say("known"))
-    with link._connection(monotonic() + 30) as conn:  # as if a pooler had given this server to a new client
-        conn.kept = Kept()
+    # As if a pooler had given this server to a new client.
+    link._done(lambda conn: setattr(conn.conversation, "kept", Kept()), monotonic() + 30)
     for _ in range(4):
         assert link.cells(_say("anew")) == [("anew",)]
     assert len(link.rows("SELECT name FROM pg_prepared_statements")) == 1

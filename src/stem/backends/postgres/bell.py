@@ -8,6 +8,8 @@ import atexit
 import hashlib
 import threading
 from collections.abc import Iterable
+from functools import lru_cache
+from itertools import chain
 from time import monotonic
 from zlib import crc32
 
@@ -18,8 +20,8 @@ from stem.backends.postgres.exchange import Statement
 from stem.backends.postgres.speaking import Speaking
 from stem.core.errors import StemError
 
-NOTIFY = "SELECT pg_notify(%s, told) FROM unnest(%s::text[]) AS told"
-_TELL = b"SELECT pg_notify($1, $2)"
+NOTIFY = "SELECT pg_notify(channel, told) FROM unnest(%s::text[], %s::text[]) AS t (channel, told)"
+KINDS = ("work", "mail", "ended", "log")  # each has a channel of its own: nobody is woken by what he does not wait for
 _GAP_SECONDS = 0.004
 _MOST_IDS = 800  # in one notification
 _MOST_PARTS = 20
@@ -67,17 +69,41 @@ def channel_of(schema: str, namespace: str) -> str:
     return "stem_" + hashlib.sha256(f"{schema}/{namespace}".encode()).hexdigest()[:24]
 
 
-def payloads(told: News) -> list[str]:
-    """The news in as few notifications as they fit in; if they are too many, one that says so."""
-    if len(told.ended) <= _MOST_IDS and len(whole := msgspec.json.encode(told)) <= _MOST_BYTES:
-        return [whole.decode()]
+def channel_for(channel: str, kind: str) -> str:
+    return f"{channel}_{kind}"
+
+
+def notices(channel: str, told: News) -> tuple[list[str], list[str]]:
+    """Channels, and what is told on each. Of a kind of which there is more than can be told, that there is more."""
+    channels, texts = [], []
+    for kind, parts in zip(KINDS, _parts(told), strict=True):
+        encoded = [msgspec.json.encode(part) for part in parts]
+        if told.lost or len(encoded) > _MOST_PARTS or any(len(each) > _MOST_BYTES for each in encoded):
+            encoded = [msgspec.json.encode(News(lost=True))]
+        channels += [channel_for(channel, kind)] * len(encoded)
+        texts += [each.decode() for each in encoded]
+    return channels, texts
+
+
+def _parts(told: News) -> tuple[list[News], ...]:
     ended = list(told.ended)
-    parts = [News(told.queues, told.boxes, set(), told.logged, told.any_queue, told.lost)]
-    parts += [News(ended=set(ended[first : first + _MOST_IDS])) for first in range(0, len(ended), _MOST_IDS)]
-    encoded = [msgspec.json.encode(part) for part in parts]
-    if len(encoded) > _MOST_PARTS or len(encoded[0]) > _MOST_BYTES:
-        encoded = [msgspec.json.encode(News(lost=True))]
-    return [each.decode() for each in encoded]
+    return (
+        [News(queues=told.queues, any_queue=told.any_queue)] if told.queues or told.any_queue else [],
+        [News(boxes=told.boxes)] if told.boxes else [],
+        [News(ended=set(ended[first : first + _MOST_IDS])) for first in range(0, len(ended), _MOST_IDS)],
+        [News(logged=True)] if told.logged else [],
+    )
+
+
+@lru_cache(maxsize=256)
+def _pushed(channel: str, queue: str) -> Statement:
+    return _telling(channel, news([queue]))
+
+
+def _telling(channel: str, told: News) -> Statement:
+    channels, texts = notices(channel, told)
+    places = ", ".join(f"pg_notify(${2 * n + 1}, ${2 * n + 2})" for n in range(len(texts)))
+    return Statement(f"SELECT {places}".encode(), tuple(chain(*zip(channels, texts, strict=True))))
 
 
 class Bell:
@@ -106,16 +132,19 @@ class Bell:
                 return
         self.flush()
 
-    def along(self, fresh: News) -> list[Statement]:
-        """What tells it, to be sent in one go with the change it tells of; nothing if something was told just before, so that
-        it is to be rung for. Should the sending fail, the slow polls find out."""
+    def along(self, queue: str) -> list[Statement]:
+        """What tells of a push to it, to be sent in one go with that; nothing if something was told just before, so that it is
+        to be rung for. Should the sending fail, the slow polls find out."""
+        now = monotonic()
         with self._lock:
-            if monotonic() < self._rung_at + _GAP_SECONDS:
+            if now < self._rung_at + _GAP_SECONDS:
                 return []
-            told, self._untold = self._untold or News(), None
-            self._rung_at = monotonic()
-        told.add(fresh)
-        return [Statement(_TELL, (self.channel, payload)) for payload in payloads(told)]
+            told, self._untold = self._untold, None
+            self._rung_at = now
+        if told is None:
+            return [_pushed(self.channel, queue)]
+        told.add(news([queue]))
+        return [_telling(self.channel, told)]
 
     def flush(self) -> None:
         with self._lock:
@@ -125,7 +154,7 @@ class Bell:
         if told is None or self._link.is_closed:
             return
         try:
-            self._link.rows(NOTIFY, (self.channel, payloads(told)), timeout_seconds=1.0)
+            self._link.rows(NOTIFY, notices(self.channel, told), timeout_seconds=1.0)
         except (StemError, Error):
             return  # the change itself is committed; those who wait find it by their slow poll
 

@@ -11,7 +11,7 @@ from stem.backends.postgres.address import address
 from stem.backends.postgres.bell import Bell, channel_of
 from stem.backends.postgres.brieflink import BriefLink
 from stem.backends.postgres.heartbeats import PostgresHeartbeats
-from stem.backends.postgres.listener import Listener
+from stem.backends.postgres.listener import Listeners
 from stem.backends.postgres.mail import PostgresMail
 from stem.backends.postgres.space import CAPABILITIES, Corner
 from stem.backends.postgres.statements import OLDEST_SERVER, VERSION
@@ -28,7 +28,7 @@ def connect(url: str, settings: Settings) -> Store:
     where = address(url, settings)
     link = BriefLink(where, settings.timeout_seconds)
     channel = channel_of(where.schema, settings.namespace)
-    corner = Corner(link, settings.namespace, Bell(link, channel), Listener(link, channel))
+    corner = Corner(link, settings.namespace, Bell(link, channel), Listeners.of(link, channel))
     if _is_fit(corner, link):
         return BriefStore(corner, whole)
     BriefUpkeep(corner, whole).close()
@@ -105,6 +105,6 @@ class BriefUpkeep(Upkeep):
     def close(self) -> None:
         corner = self._corner
         corner.bell.close()
-        corner.listener.close()
+        corner.listeners.close()
         corner.link.close()
         self._whole.close()

@@ -17,7 +17,7 @@ from psycopg.pq.abc import PGresult
 
 from stem.backends.postgres.address import Address
 from stem.backends.postgres.columns import array
-from stem.backends.postgres.exchange import Statement, exchange, has_ended
+from stem.backends.postgres.exchange import Conversation, Statement
 from stem.backends.postgres.refusals import DeadlinePassed, translated, unstorable
 from stem.backends.postgres.speaking import Row, Speaking
 from stem.backends.postgres.statements import identifier
@@ -42,7 +42,7 @@ class BriefLink(Speaking):
         self.timeout_seconds = timeout_seconds
         self._is_closed = False
         self._lock = threading.Lock()
-        self._wire: Wire | None = None
+        self._open: tuple[Wire, Conversation] | None = None
 
     @property
     def is_closed(self) -> bool:
@@ -51,14 +51,15 @@ class BriefLink(Speaking):
     def server_version(self, *, timeout_seconds: float) -> int:
         """Raises StoreUnavailable, StoreRefused."""
         with self._lock, self._telling():
-            return self._opened(self._deadline(timeout_seconds)).server_version
+            wire, _ = self._opened(self._deadline(timeout_seconds))
+            return wire.server_version
 
     def rows(self, query: str | bytes, values: Any = None, *, timeout_seconds: float | None = None) -> list[Row]:
         asked, deadline = _statement(query, values), self._deadline(timeout_seconds)
         with self._lock, self._telling():
-            wire = self._opened(deadline)
+            wire, conversation = self._opened(deadline)
             try:
-                return exchange(wire, _ENCODING, deadline, asked, read=_typed)
+                return conversation.hold(deadline, asked)
             except DeadlinePassed:
                 wire.finish()  # an answer that comes late must not be that to the next question
                 raise
@@ -68,7 +69,9 @@ class BriefLink(Speaking):
         with self._telling():
             wire = opened(self.address.conninfo, self._deadline(None))
         try:
-            exchange(wire, _ENCODING, self._deadline(None), Statement(f"LISTEN {identifier(channel)}".encode(), ()))
+            Conversation(wire, _ENCODING).hold(
+                self._deadline(None), Statement(f"LISTEN {identifier(channel)}".encode(), ())
+            )
             yield wire
         finally:
             wire.finish()
@@ -76,18 +79,19 @@ class BriefLink(Speaking):
     def close(self) -> None:
         with self._lock:
             self._is_closed = True
-            if self._wire is not None:
-                self._wire.finish()
+            if self._open is not None:
+                self._open[0].finish()
 
-    def _opened(self, deadline: float) -> Wire:
+    def _opened(self, deadline: float) -> tuple[Wire, Conversation]:
         if self.is_closed:
             raise StoreUnavailable(f"The store {self.address.name} was closed; connect again.")
-        if self._wire is not None and has_ended(self._wire):
-            self._wire.finish()
-            self._wire = None
-        if self._wire is None:
-            self._wire = opened(self.address.conninfo, deadline)
-        return self._wire
+        if self._open is not None and self._open[1].has_ended():
+            self._open[0].finish()
+            self._open = None
+        if self._open is None:
+            wire = opened(self.address.conninfo, deadline)
+            self._open = wire, Conversation(wire, _ENCODING, read=_typed)
+        return self._open
 
     def _deadline(self, timeout_seconds: float | None) -> float:
         return monotonic() + min(self.timeout_seconds, timeout_seconds or self.timeout_seconds)

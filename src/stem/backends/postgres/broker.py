@@ -1,8 +1,10 @@
 """Push, claim, keep and end tasks in Postgres: one statement a verb."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
 
-from stem.backends.postgres.bell import NOTIFY, News, news, payloads
+from stem.backends.postgres.bell import NOTIFY, News, news, notices
 from stem.backends.postgres.columns import array, column, json_text, numbers
 from stem.backends.postgres.exchange import Statement
 from stem.backends.postgres.housekeeping import Housekeeper
@@ -21,26 +23,37 @@ from stem.core.settle import MAX_DEATHS
 
 _MOST = 2**31 - 1  # as large as the server's integers
 _PURGE_STEP = 1000
+_NEVER_SECONDS = 3600.0  # as good as
 _FLOOD = 5000  # expired tasks after which a claim stops to commit; claim.sql says the same
+
+
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """A claim has found less than it wanted. Who then waits need not look first, if nothing was told since."""
+
+    queues: list[str]
+    mark: int | None  # of what was told before
+    due_at: float  # when the next delayed one is due, by the machine's monotonic clock
 
 
 class PostgresBroker(Broker):
     def __init__(self, space: Space, housekeeper: Housekeeper) -> None:
         self._space = space
         self._housekeeper = housekeeper
+        self._emptied: Emptied | None = None  # by the last claim
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
         if not pushes:
             return []
         space = self._space
+        if len(pushes) == 1 and pushes[0].unique is None and connection is None:
+            return [self._push_one(pushes[0])]
         fresh = news({each.envelope.queue for each in pushes})
         if connection is not None:
             with joined(connection, space.link.address) as run:
                 receipts = push(run, space.schema, space.namespace, pushes)
-                run(NOTIFY, (space.bell.channel, payloads(fresh)))  # heard when the caller commits
+                run(NOTIFY, notices(space.bell.channel, fresh))  # heard when the caller commits
             return receipts
-        if len(pushes) == 1 and pushes[0].unique is None:
-            return [self._push_one(pushes[0], fresh)]
         receipts = push(space.link.rows, space.schema, space.namespace, pushes)
         if any(receipt.created for receipt in receipts):
             space.tell(fresh)
@@ -60,20 +73,28 @@ class PostgresBroker(Broker):
 
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         names = list(dict.fromkeys(queues))
-        until_due = 3600.0
+        emptied = self._emptied if self._emptied is not None and self._emptied.queues == names else None
+        due_at = _due_at(None) if emptied is None else emptied.due_at
         asked = Statement(ask("wait", self._space.schema), (self._space.namespace, array(names)))
 
         def look(left: float) -> bool | None:
-            nonlocal until_due
+            nonlocal due_at
             ((is_ready, due),) = self._space.link.cells(asked, timeout_seconds=left)
-            until_due = 3600.0 if due is None else float(due)
-            return True if is_ready == "t" or until_due <= 0 else None
+            due_at = _due_at(due)
+            return True if is_ready == "t" or due_at <= monotonic() else None
 
         def concerns(told: News) -> bool:
             return told.any_queue or not told.queues.isdisjoint(names)
 
         # Whoever is woken claims at once: asking first whether it is worth it would only cost him the time.
-        found = self._space.listener.until(concerns, look, timeout_seconds, lambda: until_due + 0.001, on_news=True)
+        found = self._space.listeners.work.until(
+            concerns,
+            look,
+            timeout_seconds,
+            lambda: due_at - monotonic() + 0.001,
+            on_news=True,
+            since=None if emptied is None else emptied.mark,
+        )
         return bool(found)
 
     def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
@@ -177,21 +198,24 @@ class PostgresBroker(Broker):
             looks_in_vain = 0 if ids else looks_in_vain + 1
         return purged
 
-    def _push_one(self, one: Push, fresh: News) -> Receipt:
+    def _push_one(self, one: Push) -> Receipt:
         """The news go along with it: whoever waits for it hears of it sooner than the sender that it is stored."""
         space = self._space
-        telling = space.bell.along(fresh)
+        telling = space.bell.along(one.envelope.queue)
         ((created,),) = space.link.cells(push_one(space.schema, space.namespace, one), telling)
         if created == "t" and not telling:
-            space.tell(fresh)
+            space.tell(news([one.envelope.queue]))
         return Receipt(one.envelope.id, created=created == "t")
 
     def _claim(self, queues: list[str], limit: int, lease_seconds: float) -> tuple[list[Delivery], list[str]]:
         """What is leased now, and the ids of what had expired, at least `_FLOOD` of them if there may be more."""
         deliveries, expired = [], []
+        self._emptied, mark = None, self._space.listeners.work.mark
         found = self._space.quick("claim", array(queues), str(limit), str(lease_seconds))
         for id, fence, name, queue, attempt, deaths, body in found:
-            if fence is None:
+            if id is None:
+                self._emptied = Emptied(queues, mark, _due_at(body))
+            elif fence is None:
                 expired.append(id)
             else:
                 lease = Lease(id, int(fence))
@@ -234,6 +258,10 @@ class PostgresBroker(Broker):
         queues = {push.envelope.queue for ending in accepted for push in ending.follow_ups}
         ended = [e.lease.id for e in accepted if not isinstance(e.settlement, Retry | Requeue)]
         self._space.tell(news(queues, ended=ended, any_queue=len(ended) < len(accepted)))
+
+
+def _due_at(seconds: str | None) -> float:
+    return monotonic() + (_NEVER_SECONDS if seconds is None else float(seconds))
 
 
 def _columns(leases: list[Lease]) -> tuple[str, str]:

@@ -16,13 +16,18 @@ MARK = "\x01"
 _encode = msgspec.json.Encoder().encode
 
 
+def cell(text: str) -> str | None:
+    """One by itself. Raises InvalidTask if it holds the mark."""
+    if MARK in text:
+        raise _marked()
+    return text or None
+
+
 def column(cells: Sequence[str | None]) -> str:
     """Raises InvalidTask for a cell that holds the mark."""
     joined = MARK.join([cell or "" for cell in cells])
     if joined.count(MARK) != len(cells) - 1:
-        raise InvalidTask(
-            "A text holds the control character 1, which is not allowed in ids, names or JSON; remove it."
-        )
+        raise _marked()
     return joined if len(joined) >= len(cells) else ""  # nothing but marks: all null
 
 
@@ -65,3 +70,7 @@ def utf8(raw: bytes | msgspec.Raw) -> str:
     if MARK in decoded or "\x00" in decoded:
         decoded = decoded.replace(MARK, "\\u0001").replace("\x00", "\\u0000")
     return decoded
+
+
+def _marked() -> InvalidTask:
+    return InvalidTask("A text holds the control character 1, which is not allowed in ids, names or JSON; remove it.")

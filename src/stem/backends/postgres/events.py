@@ -50,7 +50,7 @@ class PostgresEvents(Events):
         def concerns(told: News) -> bool:
             return told.logged
 
-        return bool(self._space.listener.until(concerns, look, timeout_seconds))
+        return bool(self._space.listeners.log.until(concerns, look, timeout_seconds))
 
     def _note(self, kind: EventKind, worker: str, data: msgspec.Raw) -> None:
         self._space.ask("note", kind=kind.value, worker=worker, data=utf8(data))

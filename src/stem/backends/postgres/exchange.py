@@ -4,6 +4,7 @@ import select
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from time import monotonic
 from typing import Any
@@ -19,6 +20,7 @@ Cells = list[tuple[Any, ...]]  # each a text, or None, unless it is read otherwi
 _READ, _WRITE = select.POLLIN, select.POLLOUT
 _TIMES = 2  # a statement is sent in full; after that it is worth keeping
 _UNKNOWN_NAME, _KNOWN_NAME = b"26000", b"42P05"
+_WELL = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,77 +58,72 @@ def texts(result: PGresult, encoding: str) -> Cells:
     ]
 
 
-def exchange(
-    pgconn: PGconn,
-    encoding: str,
-    deadline: float | None,
-    asked: Statement,
-    also: Sequence[Statement] = (),
-    *,
-    kept: Kept | None = None,
-    read: Callable[[PGresult, str], Cells] = texts,
-) -> Cells:
-    """What the first one returns. Each is a transaction of its own; those that come along wait for no answer to the one
-    before, and nobody is told if they fail. The connection is closed where it could have lost step."""
-    statements = [asked, *also]
-    sent = [_encoded(each.values, encoding) for each in statements]
-    conversation = _Conversation(pgconn, deadline, kept or Kept())
-    try:
-        first = conversation.hold(statements, sent)
-        if first.error_field(DiagnosticField.SQLSTATE) == _UNKNOWN_NAME and kept is not None:
-            kept.give_up()
-            first = conversation.hold(statements, sent)
-    except DeadlinePassed:
-        raise  # the server is to be told to stop, on this connection
-    except BaseException:
-        pgconn.finish()
-        raise
-    if first.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
-        raise error_from_result(first, encoding)
-    return read(first, encoding)
+class Conversation:
+    """All that is said over one connection this way."""
 
-
-def has_ended(pgconn: PGconn) -> bool:
-    """An idle connection has nothing to say; if its socket does, it has ended (a restart, an administrator)."""
-    if pgconn.status != ConnStatus.OK:
-        return True
-    poller = select.poll()
-    poller.register(pgconn.socket, _READ)
-    return bool(poller.poll(0))
-
-
-class _Conversation:
-    def __init__(self, pgconn: PGconn, deadline: float | None, kept: Kept) -> None:
+    def __init__(
+        self,
+        pgconn: PGconn,
+        encoding: str,
+        kept: Kept | None = None,
+        read: Callable[[PGresult, str], Cells] = texts,
+    ) -> None:
         self._pgconn = pgconn
-        self._deadline = deadline
-        self._kept = kept
+        self._encoding = encoding
+        self.kept = kept
+        self._read = read
+        self._deadline: float | None = None
         self._poller = select.poll()
         self._poller.register(pgconn.socket, _READ)
 
-    def hold(self, statements: Sequence[Statement], sent: Sequence[list[bytes | None]]) -> PGresult:
+    def hold(self, deadline: float | None, asked: Statement, also: Sequence[Statement] = ()) -> Cells:
+        """What the first one returns. Each is a transaction of its own; those that come along wait for no answer to the one
+        before, and nobody is told if they fail. The connection is closed where it could have lost step."""
+        self._deadline = deadline
+        statements = [asked, *also]
+        sent = [_encoded(each.values, self._encoding) for each in statements]
+        try:
+            first = self._said(statements, sent)
+            if first.status not in _WELL and self.kept is not None and _state(first) == _UNKNOWN_NAME:
+                self.kept.give_up()
+                first = self._said(statements, sent)
+        except DeadlinePassed:
+            raise  # the server is to be told to stop, on this connection
+        except BaseException:
+            self._pgconn.finish()
+            raise
+        if first.status not in _WELL:
+            raise error_from_result(first, self._encoding)
+        return self._read(first, self._encoding)
+
+    def has_ended(self) -> bool:
+        """An idle connection has nothing to say; if its socket does, it has ended (a restart, an administrator)."""
+        return self._pgconn.status != ConnStatus.OK or bool(self._poller.poll(0))
+
+    def _said(self, statements: Sequence[Statement], sent: Sequence[list[bytes | None]]) -> PGresult:
         for each in statements:
-            if self._kept.is_due(each.query):
-                self._keep(each.query)
+            if self.kept is not None and self.kept.is_due(each.query):
+                self._keep(self.kept, each.query)
         if len(statements) > 1 and _can_pipeline():
             return self._all_at_once(statements, sent)
         first, *_ = [self._one(each.query, values) for each, values in zip(statements, sent, strict=True)]
         return first
 
-    def _keep(self, query: bytes) -> None:
+    def _keep(self, kept: Kept, query: bytes) -> None:
         name = b"stem_" + sha256(query).hexdigest()[:32].encode()
         self._pgconn.send_prepare(name, query)
         answer = self._answer()
-        if answer.status == ExecStatus.COMMAND_OK or answer.error_field(DiagnosticField.SQLSTATE) == _KNOWN_NAME:
-            self._kept.names[query] = name
+        if answer.status == ExecStatus.COMMAND_OK or _state(answer) == _KNOWN_NAME:
+            kept.names[query] = name
         else:
-            self._kept.give_up()
+            kept.give_up()
 
     def _one(self, query: bytes, values: list[bytes | None]) -> PGresult:
         self._ask(query, values)
         return self._answer()
 
     def _ask(self, query: bytes, values: list[bytes | None]) -> None:
-        name = self._kept.names.get(query)
+        name = None if self.kept is None else self.kept.names.get(query)
         if name is None:
             self._pgconn.send_query_params(query, values)
         else:
@@ -188,6 +185,11 @@ class _Conversation:
         return ready[0][1]
 
 
+def _state(result: PGresult) -> bytes | None:
+    return result.error_field(DiagnosticField.SQLSTATE)
+
+
+@cache
 def _can_pipeline() -> bool:
     from psycopg import capabilities  # here, for it needs the whole driver
 
@@ -196,6 +198,6 @@ def _can_pipeline() -> bool:
 
 def _encoded(values: Sequence[str | None], encoding: str) -> list[bytes | None]:
     encoded = [None if value is None else value.encode(encoding) for value in values]
-    if any(value is not None and b"\x00" in value for value in encoded):  # libpq would take it for the end
+    if b"\x00" in b"".join([value for value in encoded if value]):  # libpq would take it for the end
         raise DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     return encoded

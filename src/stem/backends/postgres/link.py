@@ -13,7 +13,7 @@ import psycopg
 from psycopg.pq.abc import PGconn
 
 from stem.backends.postgres.address import Address
-from stem.backends.postgres.exchange import Cells, Kept, Statement, exchange
+from stem.backends.postgres.exchange import Cells, Conversation, Kept, Statement
 from stem.backends.postgres.pool import Pool
 from stem.backends.postgres.refusals import DeadlinePassed, translated, unstorable
 from stem.backends.postgres.speaking import Row, Speaking
@@ -47,10 +47,7 @@ class Link(Speaking):
     def cells(self, asked: Statement, also: Sequence[Statement] = (), *, timeout_seconds: float | None = None) -> Cells:
         """Execute a statement as one transaction; what it returns, as texts. Others that come along are each one of their own,
         in the same round trip; nobody is told if they fail."""
-        return self._tried(
-            lambda conn: exchange(conn.pgconn, conn.info.encoding, conn.deadline, asked, also, kept=conn.kept),
-            timeout_seconds,
-        )
+        return self._tried(lambda conn: conn.conversation.hold(conn.deadline, asked, also), timeout_seconds)
 
     def transaction(self, work: "Callable[[Timed], T]") -> T:
         """Do some work in one transaction. It may be done over after a deadlock."""
@@ -87,8 +84,7 @@ class Link(Speaking):
         deadline = monotonic() + min(self.timeout_seconds, timeout_seconds or self.timeout_seconds)
         for tries_left in reversed(range(_TRIES)):
             try:
-                with self._connection(deadline) as conn:
-                    return work(conn)
+                return self._done(work, deadline)
             except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
                 if tries_left == 0 or monotonic() >= deadline:
                     raise self.translated(error) from error
@@ -99,22 +95,21 @@ class Link(Speaking):
                 raise unstorable(error) from error
         raise AssertionError("unreachable")
 
-    @contextmanager
-    def _connection(self, deadline: float) -> "Iterator[Timed]":
+    def _done(self, work: "Callable[[Timed], T]", deadline: float) -> T:
         if self.is_closed:
             raise StoreUnavailable(f"The store {self.address.name} was closed; connect again.")
         conn = self._pool.take(deadline)
         conn.deadline = deadline
         try:
-            yield conn
+            found = work(conn)
         except DeadlinePassed:
             threading.Thread(target=_give_up, args=(conn, self._pool), name="stem-postgres-cancel", daemon=True).start()
             raise
         except BaseException:
             self._pool.give(conn)
             raise
-        else:
-            self._pool.give(conn)
+        self._pool.give(conn)
+        return found
 
     def _connected(self, seconds: float) -> "Timed":
         """In a thread of its own, because libpq takes two seconds at least to find that nobody answers."""
@@ -140,7 +135,7 @@ class Timed(psycopg.Connection[Row]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.kept = Kept()
+        self.conversation = Conversation(self.pgconn, self.info.encoding, Kept())
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **kwargs: Any) -> T:
         if self.deadline is None:

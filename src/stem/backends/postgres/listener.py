@@ -1,17 +1,21 @@
-"""One LISTENing connection a store, which wakes all of its waiters; never required, only quick."""
+"""One LISTENing connection for news of a kind, which wakes all who wait for some; never required, only quick.
 
-import select
+One of those who wait hears for all, in his own thread: whoever is woken by the news has them already. The connection is
+opened by the first who waits, and closed when nobody has for a while.
+"""
+
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import monotonic
-from typing import TypeVar
+from typing import Self, TypeVar
 
-import msgspec
 from psycopg.errors import Error
-from psycopg.pq.abc import PGconn
 
-from stem.backends.postgres.bell import News
+from stem.backends.postgres.bell import KINDS, News, channel_for
+from stem.backends.postgres.ear import Ear
 from stem.backends.postgres.speaking import Speaking
 from stem.core.errors import StemError
 
@@ -20,9 +24,11 @@ T = TypeVar("T")
 _FIRST_POLL_SECONDS = 0.25
 _SOON_SECONDS = 0.01
 _LAST_POLL_SECONDS = 1.0
-_BREATH_SECONDS = 0.5  # how soon a listener hears that its store was closed
+_LINGER_SECONDS = 5.0  # with nobody to hear: a backend that listens is woken by all that anybody tells
 _RETRY_SECONDS = 1.0
+_BROKEN_SECONDS = 0.05  # before another is opened
 _SHORTEST_LOOK_SECONDS = 1.0  # a wait without time still asks once
+_CLOSE_SECONDS = 1.0
 
 
 class Waiter:
@@ -30,18 +36,40 @@ class Waiter:
 
     def __init__(self, concerns: Callable[[News], bool]) -> None:
         self.concerns = concerns
-        self.woken = threading.Event()
+        self.roused = threading.Event()  # he is woken, or it is his turn to hear
+        self.is_woken = False
         self.is_told = False  # of something that is there
+
+    def forget(self) -> None:
+        self.is_woken = self.is_told = False
+
+    def wake(self) -> None:
+        self.is_woken = True
+        self.roused.set()
 
 
 class Listener:
     def __init__(self, link: Speaking, channel: str) -> None:
         self._link = link
         self._channel = channel
+        self._is_closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._waiters: set[Waiter] = set()
         self._thread: threading.Thread | None = None
-        self._is_closed = False
+        self._hearing = threading.Lock()  # whoever has it uses the ear
+        self._ear: Ear | None = None
+        self._is_over = threading.Event()  # the ear is of no more use
+        self._used_at = 0.0
+        self._count = 0  # of news, and of moments at which some may have been missed
+
+    @property
+    def mark(self) -> int | None:
+        """The same number later on says that nothing was told in between. None: who knows."""
+        return None if self._ear is None else self._count
 
     def until(
         self,
@@ -51,39 +79,50 @@ class Listener:
         next_look: Callable[[], float] | None = None,
         *,
         on_news: T | None = None,
+        since: int | None = None,
         slowest_poll_seconds: float = _LAST_POLL_SECONDS,
     ) -> T | None:
         """The first answer of `look`, which is asked at the start, after news that concern it, and every now and then;
         None when the time is up. `look` gets the seconds left; `next_look` says when it wants to be asked again. Where
-        `on_news` is given, news are answer enough."""
+        `on_news` is given, news are answer enough. The first look is left out if nothing was told since that mark."""
         end = monotonic() + timeout_seconds
         poll = _FIRST_POLL_SECONDS
         with self._waiting(concerns) as waiter:
+            self._hear(waiter, 0.0)  # what was told before he came; the first look shows what it was about
+            waiter.forget()
+            is_known = since is not None and since == self.mark
             while True:
-                waiter.woken.clear()
-                waiter.is_told = False
                 left = end - monotonic()
-                if (found := look(max(left, _SHORTEST_LOOK_SECONDS))) is not None:
+                if not is_known and (found := look(max(left, _SHORTEST_LOOK_SECONDS))) is not None:
                     return found
+                is_known = False
                 left = end - monotonic()
                 if left <= 0 or self._is_closed:
                     return None
                 due = next_look() if next_look is not None else poll
-                is_woken = waiter.woken.wait(max(0.0, min(left, poll, due)))
+                is_woken = self._sleep(waiter, max(0.0, min(left, poll, due)))
                 if waiter.is_told and on_news is not None:
                     return on_news
+                waiter.forget()
                 # News came, but what it tells of may not be visible yet: look again soon, then ever more seldom.
                 poll = _SOON_SECONDS if is_woken else min(poll * 2, slowest_poll_seconds)
 
     def close(self) -> None:
         self._is_closed = True
+        self._is_over.set()
         self._wake(News(lost=True))
-        thread = self._thread
+        thread, ear = self._thread, self._ear
+        if ear is not None:
+            ear.rouse()
         if thread is not None and thread is not threading.current_thread():
-            thread.join(2 * _BREATH_SECONDS)
+            thread.join(_CLOSE_SECONDS)
+
+    # Those who wait
 
     @contextmanager
     def _waiting(self, concerns: Callable[[News], bool]) -> Iterator[Waiter]:
+        if self._pid != os.getpid():
+            self._begin()
         waiter = Waiter(concerns)
         with self._lock:
             self._waiters.add(waiter)
@@ -95,38 +134,115 @@ class Listener:
         finally:
             with self._lock:
                 self._waiters.discard(waiter)
+                self._used_at = monotonic()
+            self._pass_on()  # it may have been his turn
 
-    def _listen(self) -> None:
-        pause = threading.Event()
-        while not self._is_closed:
-            try:
-                with self._link.listening(self._channel) as pgconn:
-                    self._hear(pgconn)
-            except StemError:
-                pause.wait(_RETRY_SECONDS)
-            except Error:
-                pause.wait(0.05)  # the connection broke; open another
+    def _sleep(self, waiter: Waiter, seconds: float) -> bool:
+        end = monotonic() + seconds
+        while not waiter.is_woken:
+            left = end - monotonic()
+            if left <= 0:
+                return False
+            waiter.roused.clear()
+            if not waiter.is_woken and not self._hear(waiter, left):
+                waiter.roused.wait(left)
+        return True
 
-    def _hear(self, pgconn: PGconn) -> None:
-        self._wake(News(lost=True))  # what was told before we listened is lost on us
-        poller = select.poll()
-        poller.register(pgconn.socket, select.POLLIN)
-        while not self._is_closed:
-            if poller.poll(_BREATH_SECONDS * 1000):
-                pgconn.consume_input()
-            while (told := pgconn.notifies()) is not None:
-                self._wake(_read(told.extra))
+    def _hear(self, waiter: Waiter, seconds: float) -> bool:
+        """For all, until something concerns him or the time is up; what has come is heard in any case. False: another does,
+        or nobody can."""
+        ear = self._ear
+        if ear is None or not self._hearing.acquire(blocking=False):
+            return False
+        end = monotonic() + seconds
+        try:
+            left = seconds
+            while ear is self._ear:
+                for told in ear.hear(max(0.0, left)):
+                    self._wake(told)
+                left = end - monotonic()
+                if waiter.is_woken or left <= 0:
+                    break
+        except Error:
+            self._give_up()  # the connection broke
+            self._wake(News(lost=True))
+        finally:
+            self._hearing.release()
+        self._pass_on()
+        return True
+
+    def _pass_on(self) -> None:
+        if not self._waiters or self._ear is None or self._hearing.locked():
+            return
+        with self._lock:
+            following = next((waiter for waiter in self._waiters if not waiter.is_woken), None)
+        if following is not None:
+            following.roused.set()
 
     def _wake(self, told: News) -> None:
         with self._lock:
+            self._count += 1
             for waiter in self._waiters:
                 if told.lost or waiter.concerns(told):
                     waiter.is_told |= not told.lost  # else there may be nothing: it has to look
-                    waiter.woken.set()
+                    waiter.wake()
+
+    def _give_up(self) -> None:
+        """Whoever hears says so."""
+        self._ear = None
+        self._is_over.set()
+
+    # The thread
+
+    def _listen(self) -> None:
+        pause = threading.Event()
+        while self._is_wanted():
+            try:
+                with self._link.listening(self._channel) as wire:
+                    self._keep(Ear(wire))
+            except StemError:
+                pause.wait(_RETRY_SECONDS)
+            except Error:
+                pause.wait(_BROKEN_SECONDS)
+
+    def _keep(self, ear: Ear) -> None:
+        self._is_over.clear()
+        self._used_at = monotonic()
+        self._ear = ear
+        self._wake(News(lost=True))  # what was told before we listened is lost on us
+        try:
+            while not self._is_closed and not self._is_over.wait(_LINGER_SECONDS) and self._is_used():
+                pass
+        finally:
+            self._ear = None
+            ear.rouse()
+            with self._hearing:  # nobody uses it any more
+                ear.close()
+
+    def _is_used(self) -> bool:
+        return bool(self._waiters) or monotonic() - self._used_at < _LINGER_SECONDS
+
+    def _is_wanted(self) -> bool:
+        with self._lock:
+            is_wanted = not self._is_closed and self._is_used()
+            if not is_wanted:
+                self._thread = None  # whoever comes now needs another
+            return is_wanted
 
 
-def _read(text: bytes) -> News:
-    try:
-        return msgspec.json.decode(text, type=News)
-    except msgspec.MsgspecError:
-        return News(lost=True)  # a newer Stem's words
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """One for each kind of news."""
+
+    work: Listener
+    mail: Listener
+    ended: Listener
+    log: Listener
+
+    @classmethod
+    def of(cls, link: Speaking, channel: str) -> Self:
+        return cls(*[Listener(link, channel_for(channel, kind)) for kind in KINDS])
+
+    def close(self) -> None:
+        for listener in (self.work, self.mail, self.ended, self.log):
+            listener.close()

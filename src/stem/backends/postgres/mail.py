@@ -24,7 +24,9 @@ class PostgresMail(Mail):
         def concerns(told: News) -> bool:
             return "box/" + box in told.boxes
 
-        return self._space.listener.until(concerns, look, timeout_seconds, slowest_poll_seconds=POLL_SECONDS) or []
+        return (
+            self._space.listeners.mail.until(concerns, look, timeout_seconds, slowest_poll_seconds=POLL_SECONDS) or []
+        )
 
     def publish(self, channel: str, message: bytes, *, ttl_seconds: float) -> None:
         self._space.call("publish", True, channel, message, ttl_seconds)
@@ -43,7 +45,7 @@ class PostgresSubscription(Subscription):
         self._seen = seen
 
     def receive(self, *, timeout_seconds: float, limit: int = 100) -> list[bytes]:
-        found = self._space.listener.until(
+        found = self._space.listeners.mail.until(
             self._concerns, lambda left: self._take(limit, left), timeout_seconds, slowest_poll_seconds=POLL_SECONDS
         )
         return found or []

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from psycopg import OperationalError
 from psycopg.pq import TransactionStatus
 
-from stem.backends.postgres.exchange import has_ended
 from stem.backends.postgres.refusals import DeadlinePassed, is_passing
 
 if TYPE_CHECKING:
@@ -38,13 +37,13 @@ class Pool:
         """One that works. Waits for one if all are in use, and for a server that restarts; raises the driver's errors."""
         self._own()
         with self._changed:
-            if not self._changed.wait_for(
+            if not self._idle and not self._changed.wait_for(
                 lambda: self._idle or self._made < self._size, max(0.0, deadline - monotonic())
             ):
                 raise DeadlinePassed("all connections are in use")
             while self._idle:
                 _, conn = self._idle.pop()
-                if not has_ended(conn.pgconn):
+                if not conn.conversation.has_ended():
                     return conn
                 conn.close()
                 self._made -= 1
@@ -65,9 +64,10 @@ class Pool:
         now = monotonic()
         with self._changed:
             self._idle.append((now, conn))
-            stale = [each for since, each in self._idle if now - since > _MOST_IDLE_SECONDS]
-            del self._idle[: len(stale)]
-            self._made -= len(stale)
+            stale = []
+            while now - self._idle[0][0] > _MOST_IDLE_SECONDS:
+                stale.append(self._idle.pop(0)[1])
+                self._made -= 1
             self._changed.notify()
         for each in stale:
             each.close()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stem.backends.postgres.columns import column, json_text, numbers, seconds, texts, utf8
+from stem.backends.postgres.columns import cell, column, json_text, numbers, seconds, texts, utf8
 from stem.backends.postgres.exchange import Statement
 from stem.backends.postgres.refusals import unstorable
 from stem.backends.postgres.statements import call, numbered
@@ -29,16 +29,15 @@ def push(run: Run, schema: str, namespace: str, pushes: Sequence[Push]) -> list[
 def push_one(schema: str, namespace: str, push: Push) -> Statement:
     """What stores a push without a unique key; it answers `t` if that created the task."""
     sent = push.envelope
-    spans = (push.delay_seconds, push.expires_seconds, sent.visibility_timeout)
-    delay, expires_in, visibility = [None if each is None else str(each) for each in spans]
-    not_before, expires_at = [
-        None if each is None else str(seconds(each)) for each in (sent.not_before, sent.expires_at)
-    ]
     values = (
         namespace,
-        *[column([each]) or None for each in (sent.id, sent.name, sent.queue)],
+        *(cell(sent.id), cell(sent.name), cell(sent.queue)),
         str(sent.priority),
-        *(delay, not_before, expires_in, expires_at, visibility),
+        None if push.delay_seconds is None else str(push.delay_seconds),
+        None if sent.not_before is None else str(seconds(sent.not_before)),
+        None if push.expires_seconds is None else str(push.expires_seconds),
+        None if sent.expires_at is None else str(seconds(sent.expires_at)),
+        None if sent.visibility_timeout is None else str(sent.visibility_timeout),
         json_text(sent.meta) if sent.meta else None,
         _body(sent),
     )

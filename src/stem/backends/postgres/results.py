@@ -30,7 +30,7 @@ class PostgresResults(Results):
         def concerns(told: News) -> bool:
             return not told.ended.isdisjoint(marks)
 
-        found = self._space.listener.until(concerns, look, timeout_seconds) or {}
+        found = self._space.listeners.ended.until(concerns, look, timeout_seconds) or {}
         return {id: found[id] for id in asked if id in found}
 
     def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from stem.backends.postgres.bell import Bell, News
 from stem.backends.postgres.exchange import Cells, Statement
-from stem.backends.postgres.listener import Listener
+from stem.backends.postgres.listener import Listeners
 from stem.backends.postgres.speaking import Row, Speaking
 from stem.backends.postgres.statements import ask, call, numbered
 from stem.contracts.store import Capabilities
@@ -24,7 +24,7 @@ class Corner:
     link: Speaking
     namespace: str
     bell: Bell
-    listener: Listener
+    listeners: Listeners
 
     @property
     def schema(self) -> str:

@@ -11,7 +11,7 @@ from stem.backends.postgres.history import PostgresHistory
 from stem.backends.postgres.housekeeping import Housekeeper
 from stem.backends.postgres.limiter import PostgresLimiter
 from stem.backends.postgres.link import Link
-from stem.backends.postgres.listener import Listener
+from stem.backends.postgres.listener import Listeners
 from stem.backends.postgres.locks import PostgresLocks
 from stem.backends.postgres.mail import PostgresMail
 from stem.backends.postgres.results import PostgresResults
@@ -32,7 +32,7 @@ def connect(url: str, settings: Settings) -> Store:
     schema.ensure(link)
     channel = channel_of(where.schema, settings.namespace)
     housekeeper = Housekeeper(link, settings.namespace, settings.retention)
-    space = Space(link, settings.namespace, Bell(link, channel), Listener(link, channel), settings.retention)
+    space = Space(link, settings.namespace, Bell(link, channel), Listeners.of(link, channel), settings.retention)
     return Store(
         url=where.name,
         namespace=settings.namespace,

@@ -58,6 +58,6 @@ class PostgresUpkeep(Upkeep):
         if space.link.is_closed:
             return
         space.bell.close()
-        space.listener.close()
+        space.listeners.close()
         self._housekeeper.close()
         space.link.close()

@@ -1,6 +1,7 @@
 -- Broker.claim: lease up to the limit of due tasks, highest priority first, then oldest, none to two claimers. A delivery a
 -- row; rows without a fence name tasks that had expired and were ended on the way: some 5000 a call, because one transaction
--- steps over all that it has ended itself. Whoever gets as many and no delivery claims again.
+-- steps over all that it has ended itself. Whoever gets as many and no delivery claims again. If there was less than the limit,
+-- a row without an id comes last: its body says in how many seconds the next delayed task is due, null if none is delayed.
 -- A task's fence only grows, also if another claim came later, leased it and gave it back meanwhile. It is made of the clock,
 -- not of a sequence: a claim that only leases is not flushed, so a crash of the server may undo it, and whoever claims after
 -- that must not get the fence of one who still runs the task. The settlement that ends a lease flushes the claim along.
@@ -13,40 +14,61 @@ DECLARE
     _fence bigint := _now * 1000000;
     _left integer := _limit;
     _look integer := _limit;
+    _due_at float8;
     _gone integer := 0;
     _got integer;
     _expired text[];
     _keys text[];
+    _rows tid[];
+    _ids text[];
+    _are_here boolean;
 BEGIN
-    IF EXISTS (SELECT FROM messages m
-               WHERE m.ns = _ns AND m.queue = ANY (_queues) AND m.place = 1 AND m.due_at <= _now) THEN
+    SELECT min(next.due_at) INTO _due_at FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
+        SELECT m.due_at FROM messages m WHERE m.ns = _ns AND m.queue = q.name AND m.place = 1
+        ORDER BY m.due_at LIMIT 1
+    ) next;
+    IF _due_at <= _now THEN
         PERFORM promote(_ns, _queues, _limit, _now);
     END IF;
     WHILE _left > 0 LOOP
-        RETURN QUERY
-        WITH next AS MATERIALIZED (
-            SELECT each.row, each.id FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
-                SELECT x.ctid AS row, x.id, x.priority, x.seq FROM messages x
+        -- Chosen first and leased then: two plain plans are set up in half the time of one that does both.
+        SELECT array_agg(next.row), array_agg(next.id), bool_and(next.is_here) INTO _rows, _ids, _are_here FROM (
+            SELECT each.row, each.id, each.is_here FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
+                SELECT x.ctid AS row, x.id, x.priority, x.seq, x.tableoid = 'messages'::regclass AS is_here
+                FROM messages x
                 WHERE x.ns = _ns AND x.queue = q.name AND x.place = 0
                 ORDER BY x.priority DESC, x.seq LIMIT _left
                 FOR UPDATE SKIP LOCKED
             ) each
             ORDER BY each.priority DESC, each.seq LIMIT _left
-        ), leased AS (
-            UPDATE messages m
-            SET place = 2, fence = greatest(_fence, m.fence + 1),
-                leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
-            FROM next
-            WHERE m.ctid = ANY (ARRAY(SELECT row FROM next)) AND m.ns = _ns AND m.id = next.id
-              AND (m.expires_at IS NULL OR m.expires_at > _now)
-            RETURNING m.*
-        )
-        SELECT id, fence, name, queue, attempt, deaths, body FROM leased ORDER BY priority DESC, seq;
+        ) next;
+        EXIT WHEN _rows IS NULL;
+        IF _are_here THEN
+            RETURN QUERY
+            WITH leased AS (
+                UPDATE ONLY messages m
+                SET place = 2, fence = greatest(_fence, m.fence + 1),
+                    leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
+                WHERE m.ctid = ANY (_rows) AND (m.expires_at IS NULL OR m.expires_at > _now)
+                RETURNING m.*
+            )
+            SELECT id, fence, name, queue, attempt, deaths, body FROM leased ORDER BY priority DESC, seq;
+        ELSE  -- in a table below, others may have the same address
+            RETURN QUERY
+            WITH leased AS (
+                UPDATE messages m
+                SET place = 2, fence = greatest(_fence, m.fence + 1),
+                    leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
+                FROM unnest(_ids) AS next (id)
+                WHERE m.ctid = ANY (_rows) AND m.ns = _ns AND m.id = next.id
+                  AND (m.expires_at IS NULL OR m.expires_at > _now)
+                RETURNING m.*
+            )
+            SELECT id, fence, name, queue, attempt, deaths, body FROM leased ORDER BY priority DESC, seq;
+        END IF;
         GET DIAGNOSTICS _got = ROW_COUNT;
         _left := _left - _got;
-        -- What is still ready has expired, or is someone else's. Mostly there is nothing, and nothing costs less to see here.
-        EXIT WHEN _left = 0 OR NOT EXISTS (SELECT FROM messages m
-                                           WHERE m.ns = _ns AND m.queue = ANY (_queues) AND m.place = 0);
+        EXIT WHEN _got = cardinality(_rows);  -- else some have expired
         SELECT array_agg(e.id), array_agg(e.unique_key) INTO _expired, _keys FROM expire(_ns, _queues, _look, _now) e;
         EXIT WHEN _expired IS NULL;
         PERFORM release_keys(_ns, _keys, _expired);
@@ -55,6 +77,9 @@ BEGIN
         EXIT WHEN _gone >= 5000;
         _look := greatest(_left, 1000);  -- where one has expired there may be many
     END LOOP;
+    IF _left > 0 THEN
+        RETURN QUERY SELECT NULL, NULL::bigint, NULL, NULL, NULL::integer, NULL::integer, (_due_at - _now)::text;
+    END IF;
     IF _gone = 0 THEN
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
