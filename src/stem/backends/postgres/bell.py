@@ -1,7 +1,8 @@
 """Wake whoever waits in other processes: one NOTIFY for all news of a few milliseconds, after the commit it tells of.
 
-A notification inside the writing transaction would make all writers commit one at a time. If the process dies between
-commit and NOTIFY, the waiters' slow poll finds out.
+Writers that notify commit one at a time, so one that waits for the disk meanwhile would hold up all others. If the process
+dies between commit and NOTIFY, the waiters' slow poll finds out. A single push is not flushed as it commits and can be told
+of at once; see sql/verbs/push_one.sql.
 """
 
 import atexit
@@ -9,14 +10,12 @@ import hashlib
 import threading
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import chain
 from time import monotonic
 from zlib import crc32
 
 import msgspec
 from psycopg.errors import Error
 
-from stem.backends.postgres.exchange import Statement
 from stem.backends.postgres.speaking import Speaking
 from stem.core.errors import StemError
 
@@ -95,15 +94,13 @@ def _parts(told: News) -> tuple[list[News], ...]:
     )
 
 
+Pushed = tuple[str, str, str]  # the channel of work, what is told there, the channel of the log
+
+
 @lru_cache(maxsize=256)
-def _pushed(channel: str, queue: str) -> Statement:
-    return _telling(channel, news([queue]))
-
-
-def _telling(channel: str, told: News) -> Statement:
-    channels, texts = notices(channel, told)
-    places = ", ".join(f"pg_notify(${2 * n + 1}, ${2 * n + 2})" for n in range(len(texts)))
-    return Statement(f"SELECT {places}".encode(), tuple(chain(*zip(channels, texts, strict=True))))
+def _pushed(channel: str, queue: str) -> Pushed:
+    (work, log), (told, _) = notices(channel, news([queue]))
+    return work, told, log
 
 
 class Bell:
@@ -132,19 +129,15 @@ class Bell:
                 return
         self.flush()
 
-    def along(self, queue: str) -> list[Statement]:
-        """What tells of a push to it, to be sent in one go with that; nothing if something was told just before, so that it is
-        to be rung for. Should the sending fail, the slow polls find out."""
+    def along(self, queue: str) -> Pushed | None:
+        """What tells of a push, in its own transaction. None: something was told just before or waits to be, so that it is to
+        be rung for."""
         now = monotonic()
         with self._lock:
-            if now < self._rung_at + _GAP_SECONDS:
-                return []
-            told, self._untold = self._untold, None
+            if self._untold is not None or now < self._rung_at + _GAP_SECONDS:
+                return None
             self._rung_at = now
-        if told is None:
-            return [_pushed(self.channel, queue)]
-        told.add(news([queue]))
-        return [_telling(self.channel, told)]
+        return _pushed(self.channel, queue)
 
     def flush(self) -> None:
         with self._lock:

@@ -12,7 +12,7 @@ from stem.backends.postgres.joining import joined
 from stem.backends.postgres.link import Timed
 from stem.backends.postgres.pushing import push, push_one
 from stem.backends.postgres.settling import done_columns, mixed_columns
-from stem.backends.postgres.space import Space
+from stem.backends.postgres.space import Space, flushing
 from stem.backends.postgres.statements import ask, call
 from stem.contracts.broker import Broker
 from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
@@ -199,11 +199,12 @@ class PostgresBroker(Broker):
         return purged
 
     def _push_one(self, one: Push) -> Receipt:
-        """The news go along with it: whoever waits for it hears of it sooner than the sender that it is stored."""
+        """Whoever waits for it is told as it commits, and it is flushed before this returns."""
         space = self._space
-        telling = space.bell.along(one.envelope.queue)
-        ((created,),) = space.link.cells(push_one(space.schema, space.namespace, one), telling)
-        if created == "t" and not telling:
+        told = space.bell.along(one.envelope.queue)
+        stored = push_one(space.schema, space.namespace, one, told)
+        ((created,),) = space.link.cells(stored, None if told is None else flushing(space.schema))
+        if created == "t" and told is None:
             space.tell(news([one.envelope.queue]))
         return Receipt(one.envelope.id, created=created == "t")
 

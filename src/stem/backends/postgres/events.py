@@ -32,6 +32,8 @@ class PostgresEvents(Events):
         patient_until = time.monotonic() + PATIENCE_SECONDS
         while len(rows) < limit and self._is_hidden(str(rows[-1][0]) if rows else after, patient_until):
             rows = self._rows(after, limit)
+        if rows:
+            self._space.flush()  # a crash of the server must not take back what somebody has read
         return [event(row) for row in rows]
 
     def head(self) -> str | None:
@@ -39,6 +41,8 @@ class PostgresEvents(Events):
         patient_until = time.monotonic() + PATIENCE_SECONDS
         while self._is_hidden(head, patient_until):
             head = self._head()
+        if head is not None:
+            self._space.flush()
         return head
 
     def wait(self, after: str | None, *, timeout_seconds: float) -> bool:

@@ -4,7 +4,7 @@ import select
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from hashlib import sha256
 from time import monotonic
 from typing import Any
@@ -16,6 +16,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from stem.backends.postgres.refusals import DeadlinePassed
 
 Cells = list[tuple[Any, ...]]  # each a text, or None, unless it is read otherwise
+Sent = tuple[bytes, list[bytes | None]]  # a query and its values
 
 _READ, _WRITE = select.POLLIN, select.POLLOUT
 _TIMES = 2  # a statement is sent in full; after that it is worth keeping
@@ -76,38 +77,51 @@ class Conversation:
         self._poller = select.poll()
         self._poller.register(pgconn.socket, _READ)
 
-    def hold(self, deadline: float | None, asked: Statement, also: Sequence[Statement] = ()) -> Cells:
-        """What the first one returns. Each is a transaction of its own; those that come along wait for no answer to the one
-        before, and nobody is told if they fail. The connection is closed where it could have lost step."""
+    def hold(self, deadline: float | None, asked: Statement, then: Statement | None = None) -> Cells:
+        """What the first one returns. Each is a transaction of its own; the second waits for no answer to the first, and is
+        executed whatever becomes of it. Raises the error of either. The connection is closed where it could have lost step."""
         self._deadline = deadline
-        statements = [asked, *also]
-        sent = [_encoded(each.values, self._encoding) for each in statements]
+        statements = [asked] if then is None else [asked, then]
+        sent = [(each.query, _encoded(each.values, self._encoding)) for each in statements]
         try:
-            first = self._said(statements, sent)
-            if first.status not in _WELL and self.kept is not None and _state(first) == _UNKNOWN_NAME:
-                self.kept.give_up()
-                first = self._said(statements, sent)
+            results = self._said(sent)
         except DeadlinePassed:
             raise  # the server is to be told to stop, on this connection
         except BaseException:
             self._pgconn.finish()
             raise
-        if first.status not in _WELL:
-            raise error_from_result(first, self._encoding)
-        return self._read(first, self._encoding)
+        for result in results:
+            if result.status not in _WELL:
+                raise error_from_result(result, self._encoding)
+        return self._read(results[0], self._encoding)
 
     def has_ended(self) -> bool:
         """An idle connection has nothing to say; if its socket does, it has ended (a restart, an administrator)."""
         return self._pgconn.status != ConnStatus.OK or bool(self._poller.poll(0))
 
-    def _said(self, statements: Sequence[Statement], sent: Sequence[list[bytes | None]]) -> PGresult:
-        for each in statements:
-            if self.kept is not None and self.kept.is_due(each.query):
-                self._keep(self.kept, each.query)
-        if len(statements) > 1 and _can_pipeline():
-            return self._all_at_once(statements, sent)
-        first, *_ = [self._one(each.query, values) for each, values in zip(statements, sent, strict=True)]
-        return first
+    def _said(self, sent: Sequence[Sent]) -> list[PGresult]:
+        if self.kept is None:
+            return self._answers(sent)
+        for query, _ in sent:
+            if self.kept.is_due(query):
+                self._keep(self.kept, query)
+        results = self._answers(sent)
+        for place, result in enumerate(results):
+            if result.status not in _WELL and _state(result) == _UNKNOWN_NAME:
+                self.kept.give_up()
+                return [*results[:place], *self._answers(sent[place:])]
+        return results
+
+    @cached_property
+    def _can_pipeline(self) -> bool:
+        from psycopg import capabilities  # here, for it needs the whole driver
+
+        return capabilities.has_pipeline()
+
+    def _answers(self, sent: Sequence[Sent]) -> list[PGresult]:
+        if len(sent) > 1 and self._can_pipeline:
+            return self._all_at_once(sent)
+        return [self._one(query, values) for query, values in sent]
 
     def _keep(self, kept: Kept, query: bytes) -> None:
         name = b"stem_" + sha256(query).hexdigest()[:32].encode()
@@ -136,16 +150,16 @@ class Conversation:
             pass
         return first
 
-    def _all_at_once(self, statements: Sequence[Statement], sent: Sequence[list[bytes | None]]) -> PGresult:
+    def _all_at_once(self, sent: Sequence[Sent]) -> list[PGresult]:
         pgconn = self._pgconn
         pgconn.enter_pipeline_mode()
-        for each, values in zip(statements, sent, strict=True):
-            self._ask(each.query, values)
+        for query, values in sent:
+            self._ask(query, values)
             pgconn.pipeline_sync()
         self._send()
-        results = [self._one_of_many() for _ in statements]
+        results = [self._one_of_many() for _ in sent]
         pgconn.exit_pipeline_mode()
-        return results[0]
+        return results
 
     def _one_of_many(self) -> PGresult:
         result = self._expected()
@@ -187,13 +201,6 @@ class Conversation:
 
 def _state(result: PGresult) -> bytes | None:
     return result.error_field(DiagnosticField.SQLSTATE)
-
-
-@cache
-def _can_pipeline() -> bool:
-    from psycopg import capabilities  # here, for it needs the whole driver
-
-    return capabilities.has_pipeline()
 
 
 def _encoded(values: Sequence[str | None], encoding: str) -> list[bytes | None]:

@@ -32,6 +32,7 @@ class PostgresHistory(History):
         if head is None or not _is_behind(head, after):
             return after
         ((found,),) = self._ask("history_advance", txid=txid, n=n, limit=max(1, limit))
+        self._space.flush()  # it may be further than the head was
         return after if found is None else str(found)
 
     def missed(self, after: str) -> int | None:

@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from time import monotonic
@@ -44,10 +44,10 @@ class Link(Speaking):
         """Execute one statement as one transaction; what it returns."""
         return self._tried(lambda conn: _fetched(conn, query, values), timeout_seconds)
 
-    def cells(self, asked: Statement, also: Sequence[Statement] = (), *, timeout_seconds: float | None = None) -> Cells:
-        """Execute a statement as one transaction; what it returns, as texts. Others that come along are each one of their own,
-        in the same round trip; nobody is told if they fail."""
-        return self._tried(lambda conn: conn.conversation.hold(conn.deadline, asked, also), timeout_seconds)
+    def cells(self, asked: Statement, then: Statement | None = None, *, timeout_seconds: float | None = None) -> Cells:
+        """Execute a statement as one transaction; what it returns, as texts. One that follows is a transaction of its own, in
+        the same round trip."""
+        return self._tried(lambda conn: conn.conversation.hold(conn.deadline, asked, then), timeout_seconds)
 
     def transaction(self, work: "Callable[[Timed], T]") -> T:
         """Do some work in one transaction. It may be done over after a deadlock."""

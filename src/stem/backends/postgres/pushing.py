@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stem.backends.postgres.bell import Pushed
 from stem.backends.postgres.columns import cell, column, json_text, numbers, seconds, texts, utf8
 from stem.backends.postgres.exchange import Statement
 from stem.backends.postgres.refusals import unstorable
@@ -26,8 +27,9 @@ def push(run: Run, schema: str, namespace: str, pushes: Sequence[Push]) -> list[
     return _receipts(pushes, set(made))
 
 
-def push_one(schema: str, namespace: str, push: Push) -> Statement:
-    """What stores a push without a unique key; it answers `t` if that created the task."""
+def push_one(schema: str, namespace: str, push: Push, told: Pushed | None) -> Statement:
+    """What stores a push without a unique key, and tells of it; it answers `t` if that created the task. If it is told of, it
+    is to be flushed."""
     sent = push.envelope
     values = (
         namespace,
@@ -40,6 +42,7 @@ def push_one(schema: str, namespace: str, push: Push) -> Statement:
         None if sent.visibility_timeout is None else str(sent.visibility_timeout),
         json_text(sent.meta) if sent.meta else None,
         _body(sent),
+        *(told or (None, None, None)),
     )
     return Statement(numbered("push_one", len(values), schema), values)
 

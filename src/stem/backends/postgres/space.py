@@ -1,6 +1,7 @@
 """What the seams of one Postgres store share."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stem.backends.postgres.bell import Bell, News
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from stem.backends.postgres.link import Link
 
 CAPABILITIES = Capabilities(is_durable=True, crosses_processes=True, crosses_machines=True, joins_transactions=True)
+
+
+@cache
+def flushing(schema: str) -> Statement:
+    return Statement(ask("flush", schema), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +59,7 @@ class Space(Corner):
         """A function of sql/verbs with plain texts, for less of the client's time."""
         query = numbered(function, len(values) + 1, self.schema)
         return self.link.cells(Statement(query, (self.namespace, *values)))
+
+    def flush(self) -> None:
+        """What we have seen is on disk when this returns."""
+        self.link.cells(flushing(self.schema))

@@ -53,5 +53,6 @@ BEGIN
     INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue)
     SELECT _ns, now, now, 0, 'enqueued', m.id, m.name, m.queue
     FROM messages m WHERE m.ns = _ns AND m.id = ANY (made) ORDER BY m.seq;
+    PERFORM pg_logical_emit_message(true, 'stem', '');  -- whoever stored the others may not have flushed them yet
     RETURN coalesce(made, '{}');
 END $$

@@ -10,6 +10,7 @@ DECLARE
     _until float8;
     _holder text;
     _key text;
+    _is_known boolean := false;
 BEGIN
     FOR _one IN
         SELECT * FROM unnest(cells(_ids), cells(_names), cells(_queues), cells(_priorities), cells(_delays),
@@ -24,6 +25,7 @@ BEGIN
         _until := _now + _one.seconds::float8;
         IF EXISTS (SELECT FROM messages m WHERE m.ns = _ns AND m.id = _one.id)
            OR EXISTS (SELECT FROM records r WHERE r.ns = _ns AND r.id = _one.id) THEN
+            _is_known := true;
             RETURN NEXT;
             CONTINUE;
         END IF;
@@ -54,6 +56,10 @@ BEGIN
         ELSE
             answer := _holder;
         END IF;
+        _is_known := _is_known OR NOT created;
         RETURN NEXT;
     END LOOP;
+    IF _is_known THEN
+        PERFORM pg_logical_emit_message(true, 'stem', '');  -- whoever stored it may not have flushed it yet
+    END IF;
 END $$
