@@ -6,9 +6,10 @@ opened by the first who waits, and closed when nobody has for a while.
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Self, TypeVar
 
@@ -36,16 +37,20 @@ class Waiter:
 
     def __init__(self, concerns: Callable[[News], bool]) -> None:
         self.concerns = concerns
-        self.roused = threading.Event()  # he is woken, or it is his turn to hear
+        self._calls: SimpleQueue[None] = SimpleQueue()  # cheaper than an event; who is called twice looks twice
+        self.forget()
+
+    def forget(self) -> None:
         self.is_woken = False
         self.is_told = False  # of something that is there
 
-    def forget(self) -> None:
-        self.is_woken = self.is_told = False
+    def call(self) -> None:
+        """He is woken, or it is his turn to hear."""
+        self._calls.put(None)
 
-    def wake(self) -> None:
-        self.is_woken = True
-        self.roused.set()
+    def await_call(self, seconds: float) -> None:
+        with suppress(Empty):
+            self._calls.get(timeout=seconds)
 
 
 class Listener:
@@ -87,7 +92,8 @@ class Listener:
         `on_news` is given, news are answer enough. The first look is left out if nothing was told since that mark."""
         end = monotonic() + timeout_seconds
         poll = _FIRST_POLL_SECONDS
-        with self._waiting(concerns) as waiter:
+        waiter = self._enter(concerns)
+        try:
             self._hear(waiter, 0.0)  # what was told before he came; the first look shows what it was about
             waiter.forget()
             is_known = since is not None and since == self.mark
@@ -106,6 +112,8 @@ class Listener:
                 waiter.forget()
                 # News came, but what it tells of may not be visible yet: look again soon, then ever more seldom.
                 poll = _SOON_SECONDS if is_woken else min(poll * 2, slowest_poll_seconds)
+        finally:
+            self._leave(waiter)
 
     def close(self) -> None:
         self._is_closed = True
@@ -119,23 +127,22 @@ class Listener:
 
     # Those who wait
 
-    @contextmanager
-    def _waiting(self, concerns: Callable[[News], bool]) -> Iterator[Waiter]:
+    def _enter(self, concerns: Callable[[News], bool]) -> Waiter:
         if self._pid != os.getpid():
             self._begin()
         waiter = Waiter(concerns)
         with self._lock:
             self._waiters.add(waiter)
-            if not self._is_closed and (self._thread is None or not self._thread.is_alive()):
+            if self._thread is None and not self._is_closed:
                 self._thread = threading.Thread(target=self._listen, name="stem-postgres-listener", daemon=True)
                 self._thread.start()
-        try:
-            yield waiter
-        finally:
-            with self._lock:
-                self._waiters.discard(waiter)
-                self._used_at = monotonic()
-            self._pass_on()  # it may have been his turn
+        return waiter
+
+    def _leave(self, waiter: Waiter) -> None:
+        with self._lock:
+            self._waiters.discard(waiter)
+            self._used_at = monotonic()
+        self._pass_on()  # it may have been his turn
 
     def _sleep(self, waiter: Waiter, seconds: float) -> bool:
         end = monotonic() + seconds
@@ -143,9 +150,8 @@ class Listener:
             left = end - monotonic()
             if left <= 0:
                 return False
-            waiter.roused.clear()
-            if not waiter.is_woken and not self._hear(waiter, left):
-                waiter.roused.wait(left)
+            if not self._hear(waiter, left):
+                waiter.await_call(left)
         return True
 
     def _hear(self, waiter: Waiter, seconds: float) -> bool:
@@ -159,33 +165,34 @@ class Listener:
             left = seconds
             while ear is self._ear:
                 for told in ear.hear(max(0.0, left)):
-                    self._wake(told)
+                    self._wake(told, by=waiter)
                 left = end - monotonic()
                 if waiter.is_woken or left <= 0:
                     break
         except Error:
             self._give_up()  # the connection broke
-            self._wake(News(lost=True))
+            self._wake(News(lost=True), by=waiter)
         finally:
             self._hearing.release()
-        self._pass_on()
+        self._pass_on(by=waiter)
         return True
 
-    def _pass_on(self) -> None:
-        if not self._waiters or self._ear is None or self._hearing.locked():
-            return
+    def _pass_on(self, by: Waiter | None = None) -> None:
+        """To another who waits; he hears from now on."""
         with self._lock:
-            following = next((waiter for waiter in self._waiters if not waiter.is_woken), None)
+            following = next((each for each in self._waiters if each is not by and not each.is_woken), None)
         if following is not None:
-            following.roused.set()
+            following.call()
 
-    def _wake(self, told: News) -> None:
+    def _wake(self, told: News, by: Waiter | None = None) -> None:
         with self._lock:
             self._count += 1
             for waiter in self._waiters:
                 if told.lost or waiter.concerns(told):
+                    waiter.is_woken = True
                     waiter.is_told |= not told.lost  # else there may be nothing: it has to look
-                    waiter.wake()
+                    if waiter is not by:
+                        waiter.call()
 
     def _give_up(self) -> None:
         """Whoever hears says so."""
@@ -196,14 +203,19 @@ class Listener:
 
     def _listen(self) -> None:
         pause = threading.Event()
-        while self._is_wanted():
-            try:
-                with self._link.listening(self._channel) as wire:
-                    self._keep(Ear(wire))
-            except StemError:
-                pause.wait(_RETRY_SECONDS)
-            except Error:
-                pause.wait(_BROKEN_SECONDS)
+        try:
+            while self._is_wanted():
+                try:
+                    with self._link.listening(self._channel) as wire:
+                        self._keep(Ear(wire))
+                except StemError:
+                    pause.wait(_RETRY_SECONDS)
+                except Error:
+                    pause.wait(_BROKEN_SECONDS)
+        finally:
+            with self._lock:
+                if self._thread is threading.current_thread():  # it failed; the next who waits tries again
+                    self._thread = None
 
     def _keep(self, ear: Ear) -> None:
         self._is_over.clear()
