@@ -16,9 +16,12 @@ from zlib import crc32
 import msgspec
 from psycopg.errors import Error
 
+from stem.backends.postgres.columns import array
+from stem.backends.postgres.exchange import Statement
 from stem.backends.postgres.speaking import Speaking
 from stem.core.errors import StemError
 
+_TELL = b"SELECT pg_notify(channel, told) FROM unnest($1::text[], $2::text[]) AS t (channel, told)"
 NOTIFY = "SELECT pg_notify(channel, told) FROM unnest(%s::text[], %s::text[]) AS t (channel, told)"
 KINDS = ("work", "mail", "ended", "log")  # each has a channel of its own: nobody is woken by what he does not wait for
 _GAP_SECONDS = 0.004
@@ -138,6 +141,20 @@ class Bell:
                 return None
             self._rung_at = now
         return _pushed(self.channel, queue)
+
+    def aboard(self, fresh: News) -> Statement | None:
+        """What tells it and all that waits to be told, to be sent in one go with the change. None: something was told just
+        before, so that it is to be rung for. Should the sending fail, the slow polls find out."""
+        now = monotonic()
+        with self._lock:
+            if now < self._rung_at + _GAP_SECONDS:
+                return None
+            told, self._untold = self._untold, None
+            self._rung_at = now
+        if told is not None:
+            fresh.add(told)
+        channels, texts = notices(self.channel, fresh)
+        return Statement(_TELL, (array(channels), array(texts)), is_vital=False)
 
     def flush(self) -> None:
         with self._lock:

@@ -13,7 +13,7 @@ from stem.backends.postgres.link import Timed
 from stem.backends.postgres.pushing import push, push_one
 from stem.backends.postgres.settling import done_columns, mixed_columns
 from stem.backends.postgres.space import Space, flushing
-from stem.backends.postgres.statements import ask, call
+from stem.backends.postgres.statements import ask, call, numbered
 from stem.contracts.broker import Broker
 from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
@@ -146,11 +146,10 @@ class PostgresBroker(Broker):
         batch = list(endings) if len(first) == len(endings) else [e for e in endings if first[e.lease] is e]
         if any(ending.follow_ups for ending in batch):
             held = self._space.link.transaction(lambda conn: self._settle_and_push(conn, batch, worker))
+            self._space.tell(_told(batch))
         else:
-            function, columns = self._columns(batch)
-            held = self._space.call(function, worker, *columns)[0][0]
+            held = self._settle(batch, worker)
         accepted = batch if held is None else [batch[place - 1] for place in held]
-        self._tell(accepted)
         self._housekeeper.note(len(accepted))
         if held is None and len(batch) == len(endings):
             return []
@@ -223,6 +222,17 @@ class PostgresBroker(Broker):
                 deliveries.append(Delivery(lease, name, queue, int(attempt), int(deaths), body.encode()))
         return deliveries, expired
 
+    def _settle(self, batch: list[Ending], worker: str) -> list[int] | None:
+        """The news go along with it, also of those that turn out to be refused: who is woken for nothing sleeps again."""
+        space, fresh = self._space, _told(batch)
+        function, columns = self._columns(batch)
+        telling = space.bell.aboard(fresh)
+        settling = Statement(numbered(function, len(columns) + 2, space.schema), (space.namespace, worker, *columns))
+        ((held,),) = space.link.cells(settling, telling)
+        if telling is None:
+            space.tell(fresh)
+        return None if held is None else _numbers(held)
+
     def _settle_and_push(self, conn: Timed, batch: list[Ending], worker: str) -> list[int] | None:
         space = self._space
         function, columns = self._columns(batch)
@@ -253,13 +263,6 @@ class PostgresBroker(Broker):
             return "settle_done", done_columns(batch)
         return "settle", mixed_columns(batch)
 
-    def _tell(self, accepted: list[Ending]) -> None:
-        if not accepted:
-            return
-        queues = {push.envelope.queue for ending in accepted for push in ending.follow_ups}
-        ended = [e.lease.id for e in accepted if not isinstance(e.settlement, Retry | Requeue)]
-        self._space.tell(news(queues, ended=ended, any_queue=len(ended) < len(accepted)))
-
 
 def _due_at(seconds: str | None) -> float:
     return monotonic() + (_NEVER_SECONDS if seconds is None else float(seconds))
@@ -273,3 +276,14 @@ def _refused(asked: Sequence[Lease], sent: list[Lease], held: list[int] | None) 
     """`held` counts from 1, as SQL does."""
     kept = {sent[place - 1] for place in held or ()}
     return [lease for lease in asked if lease not in kept]
+
+
+def _told(batch: list[Ending]) -> News:
+    queues = {push.envelope.queue for ending in batch for push in ending.follow_ups}
+    ended = [each.lease.id for each in batch if not isinstance(each.settlement, Retry | Requeue)]
+    return news(queues, ended=ended, any_queue=len(ended) < len(batch))
+
+
+def _numbers(array: str) -> list[int]:
+    """As the server writes them."""
+    return [int(each) for each in array[1:-1].split(",") if each]

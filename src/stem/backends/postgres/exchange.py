@@ -28,6 +28,7 @@ _WELL = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 class Statement:
     query: bytes  # its parameters are $1, $2 and so on
     values: tuple[str | None, ...]
+    is_vital: bool = True  # else nobody is told if it fails
 
 
 class Kept:
@@ -90,8 +91,8 @@ class Conversation:
         except BaseException:
             self._pgconn.finish()
             raise
-        for result in results:
-            if result.status not in _WELL:
+        for statement, result in zip(statements, results, strict=True):
+            if result.status not in _WELL and statement.is_vital:
                 raise error_from_result(result, self._encoding)
         return self._read(results[0], self._encoding)
 
