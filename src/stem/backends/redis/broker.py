@@ -1,6 +1,8 @@
 """Push, claim, keep and end tasks on Redis: each verb is one script."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -22,9 +24,19 @@ _PURGED = shapes.json(TaskError("Cancelled", "purged"))
 _PURGED_DATA = shapes.json({"reason": "purged"})
 
 
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """A claim has found less than it wanted. Who then waits need not look first, if his ear was open all the time."""
+
+    queues: list[str]
+    mark: object  # of the ear
+    due_at: float | None  # when the next delayed one is due, by the machine's monotonic clock
+
+
 class RedisBroker(Broker):
     def __init__(self, space: Space) -> None:
         self._space = space
+        self._emptied: Emptied | None = None  # by the last claim
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
         if connection is not None:
@@ -44,17 +56,26 @@ class RedisBroker(Broker):
     def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
         names, lease = list(dict.fromkeys(queues)), microseconds(lease_seconds)
         deliveries: list[Delivery] = []
-        more = limit > 0
+        more, due, mark = limit > 0, 0, self._space.ears.mark
         while more and len(deliveries) < limit:
             given = {"queues": names, "limit": limit - len(deliveries), "lease": lease, "expired": _EXPIRED}
-            more, claimed, aside = self._space.run("claim", given)
+            more, claimed, aside, due = self._space.run("claim", given)
             bodies = iter(aside)
             deliveries += [shapes.delivery(packed, bodies) for packed in claimed]
+        if len(deliveries) < limit:
+            self._emptied = Emptied(names, mark, None if due < 0 else monotonic() + due / 1_000_000)
+        else:
+            self._emptied = None
+            self._space.ears.tune_out()  # there is more, so nobody waits for it
         return deliveries
 
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         """A due time that falls within the wait ends it, even if the push that set it is long past."""
         names = list(dict.fromkeys(queues))
+        emptied, self._emptied = self._emptied, None
+        known = None
+        if emptied is not None and emptied.queues == names and emptied.mark is not None:
+            known = _Due.at(emptied.due_at) if emptied.mark is self._space.ears.mark else None
 
         def look(left: float) -> _Due:
             return _Due(int(self._space.run("due", names, within=left)))
@@ -65,6 +86,8 @@ class RedisBroker(Broker):
             timeout_seconds=timeout_seconds,
             pause=lambda due: due.pause,
             on_news=NOW,  # whoever is woken claims at once: asking first whether it is worth it would only cost time
+            known=known,
+            stays_tuned=True,
         )
         return bool(due)
 
@@ -164,6 +187,10 @@ class _Due:
 
     def __init__(self, microseconds_left: int) -> None:
         self._left = microseconds_left
+
+    @classmethod
+    def at(cls, moment: float | None) -> "_Due":
+        return cls(-1 if moment is None else max(0, microseconds(moment - monotonic())))
 
     def __bool__(self) -> bool:
         return self._left == 0

@@ -1,4 +1,5 @@
-"""Connections that listen for notifications. One waiting call holds one; idle ones are kept, subscribed to nothing."""
+"""Connections that listen for notifications. One waiting call holds one; idle ones are kept, subscribed to nothing, but for one
+that stays tuned in to what is waited for again and again."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +15,14 @@ SLICE_SECONDS = 0.25  # how soon a closing store is noticed
 
 
 class Ear:
-    def __init__(self, link: Link, wire: Wire) -> None:
+    def __init__(self, link: Link, wire: Wire, *, was_tuned: bool) -> None:
         self._link = link
         self._wire = wire
+        self._was_tuned = was_tuned
+
+    def has_missed_nothing(self, is_news: Callable[[bytes], bool]) -> bool:
+        """It was tuned in since the last use, and nothing came."""
+        return self._was_tuned and not (self._wire.can_read(0) and self._heard(is_news))
 
     def listen(self, seconds: float, is_news: Callable[[bytes], bool]) -> bool:
         """Sleep until news came, the time is up, or the store was closed; True for the first."""
@@ -39,17 +45,32 @@ class Ear:
 class Ears:
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._tuned: tuple[Wire, frozenset[str]] | None = None  # the one that is kept so, and to what
+
+    @property
+    def mark(self) -> object:
+        """The same object later on says that an ear has been tuned in all the time; None: there is none."""
+        return self._tuned
 
     @contextmanager
-    def open(self, channels: Sequence[str], *, within: float) -> Iterator[Ear]:
-        """Whatever is published on the channels from here on is heard. Raises StoreUnavailable, StoreRefused."""
+    def open(self, channels: Sequence[str], *, within: float, stays_tuned: bool = False) -> Iterator[Ear]:
+        """Whatever is published on the channels from here on is heard. Raises StoreUnavailable, StoreRefused.
+
+        An ear that stays tuned in waits for the next call that wants to hear the same. Nobody reads meanwhile, so it is not for
+        long: whoever finds that he will not wait again soon tunes it out.
+        """
         seconds = min(within, self._link.timeout_seconds)
         wire: Wire | None = None
         try:
-            wire = self._subscribed(channels, seconds)
-            yield Ear(self._link, wire)
-            wire.send_command("UNSUBSCRIBE")
-            self._link.ears.give(wire)
+            tuned = self._take_tuned(channels)
+            wire = tuned or self._subscribed(channels, seconds)
+            yield Ear(self._link, wire, was_tuned=tuned is not None)
+            if stays_tuned:
+                if self._tuned is None or self._tuned[0] is not wire:
+                    self._tuned = wire, frozenset(channels)
+                self._link.tuned.give(wire)
+            else:
+                self._rest(wire)
             wire = None
         except (exceptions.RedisError, OSError) as error:
             self._link.heed(error, seconds)
@@ -57,6 +78,33 @@ class Ears:
         finally:
             if wire is not None:
                 wire.disconnect()
+
+    def tune_out(self) -> None:
+        if self._tuned is None:
+            return
+        self._tuned = None
+        if (wire := self._link.tuned.take()) is not None:
+            try:
+                self._rest(wire)
+            except (exceptions.RedisError, OSError):
+                wire.disconnect()
+
+    def _take_tuned(self, channels: Sequence[str]) -> Wire | None:
+        wire = self._link.tuned.take()
+        if wire is None:
+            return None
+        try:
+            wire.can_read(0)
+            if self._tuned == (wire, frozenset(channels)):
+                return wire
+            self._rest(wire)
+        except (exceptions.ConnectionError, OSError):
+            wire.disconnect()  # it went stale while idle
+        return None
+
+    def _rest(self, wire: Wire) -> None:
+        wire.send_command("UNSUBSCRIBE")
+        self._link.ears.give(wire)
 
     def _subscribed(self, channels: Sequence[str], seconds: float) -> Wire:
         """An idle ear gets half of the time: if it has silently died, enough is left for a new one."""

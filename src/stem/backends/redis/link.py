@@ -26,6 +26,7 @@ class Link:
         self.place = masked(url)
         self.timeout_seconds = settings.timeout_seconds
         self.ears = Pool(EARS_KEPT)  # see `ears`
+        self.tuned = Pool(1)
         self._wires = Pool()
         self._class: Any = SSLConnection if url.startswith("rediss:") else Connection
         self._name = {} if self._class is SSLConnection else NAMELESS
@@ -73,6 +74,7 @@ class Link:
     def close(self) -> None:
         self._wires.close()
         self.ears.close()
+        self.tuned.close()
 
     def _call(self, command: tuple[Any, ...], seconds: float, idle: Wire | None) -> Any:
         wire = idle or self.open(seconds)
@@ -123,6 +125,7 @@ class Link:
     def _drop(self) -> None:
         self._wires.drop()
         self.ears.drop()
+        self.tuned.drop()
 
     def _seconds(self, within: float | None) -> float:
         return self.timeout_seconds if within is None else max(0.001, min(within, self.timeout_seconds))

@@ -51,20 +51,27 @@ class Space:
         is_news: Callable[[bytes], bool] = lambda _: True,
         pause: Callable[[T], float] = lambda _: POLL_SECONDS,
         on_news: T | None = None,
+        known: T | None = None,
+        stays_tuned: bool = False,
     ) -> T:
         """The first true thing that `look` sees, or its last false one when the time is up.
 
         `look` gets the seconds left. Nothing is missed between looking and sleeping: the ear is open before the second
-        look. `pause` says how soon to look again without any news. Where `on_news` is given, news are answer enough.
+        look. `pause` says how soon to look again without any news. Where `on_news` is given, news are answer enough. `known`
+        stands for the first looks, if the ear was open when that was seen, and has heard nothing since.
         """
         end = time.monotonic() + timeout_seconds
-        seen = look(max(LOOK_SECONDS, timeout_seconds))
+        seen = look(max(LOOK_SECONDS, timeout_seconds)) if known is None else known
         if seen or (left := end - time.monotonic()) <= 0:
             return seen
+        tuned = [self.prefix + channel for channel in channels]
         try:
-            with self.ears.open([self.prefix + channel for channel in channels], within=left) as ear:
+            with self.ears.open(tuned, within=left, stays_tuned=stays_tuned) as ear:
+                is_known = known is not None and ear.has_missed_nothing(is_news)
                 while True:
-                    seen = look(max(LOOK_SECONDS, end - time.monotonic()))
+                    if not is_known:
+                        seen = look(max(LOOK_SECONDS, end - time.monotonic()))
+                    is_known = False
                     left = end - time.monotonic()
                     if seen or left <= 0 or self.link.is_closed:
                         return seen

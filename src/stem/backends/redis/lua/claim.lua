@@ -1,7 +1,8 @@
 -- needs: call tasks entry log endings closing
 -- Broker.claim: lease the best due tasks of all named queues; end those that have expired. Each task to one claim only.
 -- INPUT {queues, limit, lease, expired = the error of an expired task, as JSON}
--- Reply: 1 if there is more to end or to deliver, the packed tasks, the bodies of those that have theirs aside
+-- Reply: 1 if there is more to end or to deliver, the packed tasks, the bodies of those that have theirs aside, and, if there was
+-- less than the limit, microseconds until the next delayed task is due, else or if none is delayed -1
 local AT_ONCE = 1000 -- how many expired tasks one call ends
 local PROMOTED = 5000 -- how many delayed tasks one call makes ready, over all queues
 
@@ -95,4 +96,14 @@ write_endings()
 spread(leases, 'ZADD', PREFIX .. 'leases')
 close_log()
 flush_numbers()
-return { expired >= AT_ONCE and count < INPUT.limit and 1 or 0, taken, bodies_aside }
+local due = -1
+if count < INPUT.limit then
+  for _, queue in ipairs(INPUT.queues) do
+    local first = redis.call('ZRANGE', PREFIX .. 'delayed:' .. queue, 0, 0, 'WITHSCORES')[2]
+    if first then
+      local left = math.max(0, tonumber(first) - NOW)
+      due = due < 0 and left or math.min(due, left)
+    end
+  end
+end
+return { expired >= AT_ONCE and count < INPUT.limit and 1 or 0, taken, bodies_aside, due }
