@@ -101,6 +101,16 @@ class PostgresServer:
         self._pg_ctl("-m", "immediate", "stop")
         self.start()
 
+    def lose(self) -> None:
+        """All of its processes are gone at once, with what they had not written."""
+        server = psutil.Process(self.server.get_pid())
+        processes = [server, *server.children(recursive=True)]
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for process in processes:
+                process.send_signal(number)
+        psutil.wait_procs(processes, timeout=20)
+        self.start()
+
     def signal(self, number: int) -> None:
         """To the server and all of its processes: freeze it, thaw it."""
         server = psutil.Process(self.server.get_pid())

@@ -72,7 +72,7 @@ class Backlog:
     def _hand_out_next(self, rooms: list[Room]) -> bool:
         """The next, and all of its kind behind it; False once nobody may take more."""
         first = self._isolated[0]
-        if first.is_async:
+        if first.is_async or len(self._isolated) == 1:
             return self._gives(self._isolated, choose(rooms, first, self._pace))
         return self._hand_out_alike(rooms, first)
 

@@ -4,19 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from stem.backends.postgres.bell import NOTIFY, News, news, notices
+from stem.backends.postgres.bell import NOTIFY, News, Pushed, news, notices
 from stem.backends.postgres.columns import array, column, json_text, numbers
 from stem.backends.postgres.exchange import Statement
 from stem.backends.postgres.housekeeping import Housekeeper
 from stem.backends.postgres.joining import joined
 from stem.backends.postgres.link import Timed
 from stem.backends.postgres.pushing import push, push_one
+from stem.backends.postgres.refusals import is_full_of_news
 from stem.backends.postgres.settling import done_columns, mixed_columns
 from stem.backends.postgres.space import Space, flushing
 from stem.backends.postgres.statements import ask, call, numbered
 from stem.contracts.broker import Broker
 from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
+from stem.core.errors import StoreRefused
 from stem.core.outcome import Done, Requeue, Retry
 from stem.core.record import moment
 from stem.core.settle import MAX_DEATHS
@@ -201,11 +203,21 @@ class PostgresBroker(Broker):
         """Whoever waits for it is told as it commits, and it is flushed before this returns."""
         space = self._space
         told = space.bell.along(one.envelope.queue)
+        try:
+            created = self._pushed(one, told)
+        except StoreRefused as error:
+            if told is None or not is_full_of_news(error):
+                raise
+            created = self._pushed(one, None)  # those who wait have their slow poll
+        if created and told is None:
+            space.tell(news([one.envelope.queue]))
+        return Receipt(one.envelope.id, created=created)
+
+    def _pushed(self, one: Push, told: Pushed | None) -> bool:
+        space = self._space
         stored = push_one(space.schema, space.namespace, one, told)
         ((created,),) = space.link.cells(stored, None if told is None else flushing(space.schema))
-        if created == "t" and told is None:
-            space.tell(news([one.envelope.queue]))
-        return Receipt(one.envelope.id, created=created == "t")
+        return bool(created == "t")
 
     def _claim(self, queues: list[str], limit: int, lease_seconds: float) -> tuple[list[Delivery], list[str]]:
         """What is leased now, and the ids of what had expired, at least `_FLOOD` of them if there may be more."""

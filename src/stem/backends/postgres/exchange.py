@@ -145,11 +145,12 @@ class Conversation:
             self._pgconn.send_query_prepared(name, values)
 
     def _answer(self) -> PGresult:
+        """Of a statement that went well the commit may yet fail; then that is the answer."""
         self._send()
-        first = self._expected()
-        while self._next() is not None:
-            pass
-        return first
+        answer = self._expected()
+        while (more := self._next()) is not None:
+            answer = more
+        return answer
 
     def _all_at_once(self, sent: Sequence[Sent]) -> list[PGresult]:
         pgconn = self._pgconn
@@ -163,10 +164,11 @@ class Conversation:
         return results
 
     def _one_of_many(self) -> PGresult:
-        result = self._expected()
-        if self._next() is not None or self._expected().status != ExecStatus.PIPELINE_SYNC:
-            raise OperationalError("the server's answers are out of step")
-        return result
+        """As `_answer`, up to the mark behind it."""
+        answer = self._expected()
+        while (more := self._next() or self._expected()).status != ExecStatus.PIPELINE_SYNC:
+            answer = more
+        return answer
 
     def _expected(self) -> PGresult:
         result = self._next()

@@ -4,6 +4,7 @@ from psycopg.errors import ConnectionTimeout, DataError, Error, OperationalError
 
 from stem.core.errors import StemError, StoreRefused, StoreUnavailable, UsageError
 
+_TOO_MUCH = "54000"  # program_limit_exceeded
 _PASSING = ("starting up", "shutting down", "too many clients", "connection slots", "in recovery mode")
 
 _BY_STATE: dict[str, tuple[type[StemError], str]] = {
@@ -38,6 +39,12 @@ class DeadlinePassed(OperationalError):
 def is_passing(error: Error) -> bool:
     """The server is away, restarts or is full at the moment, as opposed to one that does not want us."""
     return error.sqlstate is None and ("FATAL" not in str(error) or any(text in str(error) for text in _PASSING))
+
+
+def is_full_of_news(refusal: StemError) -> bool:
+    """The server keeps all notifications until every listener on it has heard them; one that hears nothing fills it up."""
+    cause = refusal.__cause__
+    return isinstance(cause, Error) and cause.sqlstate == _TOO_MUCH and "NOTIFY" in str(cause)
 
 
 def translated(error: Error, name: str, timeout_seconds: float) -> StemError:

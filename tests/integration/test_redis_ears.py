@@ -1,0 +1,128 @@
+"""Who waits on Redis again and again stays tuned in, and looks only when he may have missed something; who is busy is not."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from stem.backends import connect
+from stem.backends.redis.broker import RedisBroker
+from stem.contracts.store import Store
+from stem.core.config import Settings
+from support.asking import claim
+from support.beside import in_thread, is_waiting
+from support.builders import a_push, pushes
+from support.servers import RedisServer
+from support.until import until
+
+SOON = 20.0
+
+
+@pytest.fixture
+def store(redis_server: RedisServer, namespace: str) -> Iterator[Store]:
+    opened = connect(redis_server.url, Settings(namespace=namespace, timeout_seconds=30.0))
+    yield opened
+    opened.upkeep.close()
+
+
+@pytest.fixture
+def other(redis_server: RedisServer, namespace: str) -> Iterator[Store]:
+    opened = connect(redis_server.url, Settings(namespace=namespace, timeout_seconds=30.0))
+    yield opened
+    opened.upkeep.close()
+
+
+def test_who_waits_again_and_again_does_not_look_in_between(
+    store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not store.broker.wait(["default"], timeout_seconds=0.05)
+    scripts = scripts_of(store, monkeypatch)
+    for _ in range(3):
+        assert claim(store) == []
+        waiting = in_thread(
+            lambda: store.broker.wait(["default"], timeout_seconds=1.5)
+        )  # less than until its slow poll
+        assert is_waiting(waiting)
+        other.broker.push([a_push()])
+        assert waiting.result(SOON)
+        assert len(claim(store)) == 1
+    assert set(scripts) == {"claim"}
+
+
+def test_what_is_told_between_two_waits_is_looked_at(
+    store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not store.broker.wait(["default"], timeout_seconds=0.05)
+    assert claim(store) == []
+    other.broker.push([a_push()])
+    assert store.broker.wait(["default"], timeout_seconds=SOON)
+    assert len(claim(store)) == 1
+    scripts = scripts_of(store, monkeypatch)
+    waiting = in_thread(lambda: store.broker.wait(["default"], timeout_seconds=60))
+    assert is_waiting(waiting)  # nothing has come since the claim
+    assert scripts == []
+    other.broker.push([a_push()])
+    assert waiting.result(SOON)
+
+
+def test_a_delayed_task_that_a_claim_has_seen_ends_the_wait_when_it_is_due(store: Store) -> None:
+    assert not store.broker.wait(["default"], timeout_seconds=0.05)
+    store.broker.push([a_push(delay=0.7)])
+    assert claim(store) == []
+    assert store.broker.wait(["default"], timeout_seconds=SOON)
+    until(lambda: claim(store))
+
+
+def test_who_is_busy_does_not_listen(store: Store) -> None:
+    assert not store.broker.wait(["default"], timeout_seconds=0.05)
+    assert listeners(store, "default") == 1
+    store.broker.push(pushes("a", "b", "c"))
+    assert len(claim(store, limit=2)) == 2
+    until(lambda: listeners(store, "default") == 0)
+    assert len(claim(store, limit=2)) == 1
+    assert not store.broker.wait(["default"], timeout_seconds=0.05)
+
+
+def test_who_waits_for_something_else_hears_that_alone(store: Store, other: Store) -> None:
+    assert not store.broker.wait(["default"], timeout_seconds=0.05)
+    waiting = in_thread(lambda: store.broker.wait(["else"], timeout_seconds=60))
+    until(lambda: listeners(store, "else") == 1 and listeners(store, "default") == 0)
+    other.broker.push([a_push(queue="default")])
+    assert is_waiting(waiting)
+    other.broker.push([a_push(queue="else")])
+    assert waiting.result(SOON)
+
+
+def test_two_who_wait_at_once_both_hear(store: Store, other: Store) -> None:
+    assert not store.broker.wait(["default"], timeout_seconds=0.05)
+    waiting = [in_thread(lambda: store.broker.wait(["default"], timeout_seconds=60)) for _ in range(2)]
+    until(lambda: listeners(store, "default") == 2)
+    other.broker.push([a_push()])
+    assert all(each.result(SOON) for each in waiting)
+
+
+def test_a_closed_store_leaves_nobody_listening(store: Store, other: Store) -> None:
+    assert not store.broker.wait(["default"], timeout_seconds=0.05)
+    assert listeners(other, "default") == 1
+    store.upkeep.close()
+    until(lambda: listeners(other, "default") == 0)
+
+
+def listeners(store: Store, queue: str) -> int:
+    assert isinstance(store.broker, RedisBroker)
+    space = store.broker._space
+    _, count = space.link.call("PUBSUB", "NUMSUB", space.prefix + f"wake:{queue}")
+    return int(count)
+
+
+def scripts_of(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Those that run from now on."""
+    assert isinstance(store.broker, RedisBroker)
+    space, names = store.broker._space, list[str]()
+    run = space.run
+
+    def noted(name, *given, **more):  # type: ignore[no-untyped-def]
+        names.append(name)
+        return run(name, *given, **more)
+
+    monkeypatch.setattr(space, "run", noted)
+    return names
