@@ -104,10 +104,12 @@ class PostgresServer:
     def lose(self) -> None:
         """All of its processes are gone at once, with what they had not written."""
         server = psutil.Process(self.server.get_pid())
+        server.send_signal(signal.SIGSTOP)  # it starts no others
         processes = [server, *server.children(recursive=True)]
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for process in processes:
-                process.send_signal(number)
+                with suppress(psutil.NoSuchProcess):  # one whose client has just left
+                    process.send_signal(number)
         psutil.wait_procs(processes, timeout=20)
         self.start()
 
