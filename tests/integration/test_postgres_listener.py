@@ -23,6 +23,7 @@ SOON = 20.0  # far less than the polls below
 @pytest.fixture(autouse=True)
 def _no_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not heard is not found in time."""
+    monkeypatch.setattr(listener, "_UNSEEN_POLL_SECONDS", 300.0)
     monkeypatch.setattr(listener, "_FIRST_POLL_SECONDS", 300.0)
     monkeypatch.setattr(listener, "_LAST_POLL_SECONDS", 300.0)
 
@@ -102,6 +103,20 @@ def test_who_has_claimed_less_than_he_wanted_waits_without_looking(
     )  # it got as many as it wanted: there may be more
     other.broker.push([a_push()])
     assert waiting.result(SOON)
+
+
+def test_what_another_held_during_the_claim_and_then_left_is_found_soon(
+    store: Store, other: Store, admin: psycopg.Connection, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "_UNSEEN_POLL_SECONDS", 0.02)
+    listens(store)
+    other.broker.push([a_push()])
+    assert store.broker.wait(["default"], timeout_seconds=SOON)
+    with admin.transaction():
+        admin.execute("SELECT FROM stem.messages WHERE ns = %s AND place = 0 FOR UPDATE", [namespace])
+        assert claim(store) == []
+    assert store.broker.wait(["default"], timeout_seconds=SOON)
+    assert len(claim(store)) == 1
 
 
 def test_a_delayed_task_that_a_claim_has_seen_ends_the_wait_when_it_is_due(store: Store) -> None:

@@ -92,6 +92,24 @@ def test_who_waits_for_something_else_hears_that_alone(store: Store, other: Stor
     assert waiting.result(SOON)
 
 
+def test_a_queue_that_is_left_out_for_a_while_is_heard_again(store: Store, other: Store) -> None:
+    for queues in (["a", "b"], ["a"]):
+        assert not store.broker.wait(queues, timeout_seconds=0.05)
+        assert claim(store, *queues) == []
+    assert not store.broker.wait(["a", "b"], timeout_seconds=0.05)
+    assert claim(store, "a", "b") == []
+    waiting = in_thread(lambda: store.broker.wait(["a", "b"], timeout_seconds=60))
+    until(lambda: (listeners(store, "a"), listeners(store, "b")) == (1, 1))
+    other.broker.push([a_push(queue="b")])
+    assert waiting.result(SOON)
+
+
+def test_who_has_no_room_does_not_listen(store: Store) -> None:
+    assert not store.broker.wait(["default"], timeout_seconds=0.05)
+    store.broker.rest()
+    until(lambda: listeners(store, "default") == 0)
+
+
 def test_two_who_wait_at_once_both_hear(store: Store, other: Store) -> None:
     assert not store.broker.wait(["default"], timeout_seconds=0.05)
     waiting = [in_thread(lambda: store.broker.wait(["default"], timeout_seconds=60)) for _ in range(2)]

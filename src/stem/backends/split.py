@@ -86,6 +86,9 @@ class SplitBroker(Broker):
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         return self._broker.wait(queues, timeout_seconds=timeout_seconds)
 
+    def rest(self) -> None:
+        self._broker.rest()
+
     def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
         refused = self._broker.start(leases, worker=worker, ago_seconds=ago_seconds)
         lost = set(refused)

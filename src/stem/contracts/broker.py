@@ -44,6 +44,9 @@ class Broker(ABC):
         any process, and when a delayed task becomes due. May wake for nothing.
         """
 
+    def rest(self) -> None:  # noqa: B027 - most have nothing to let go of
+        """Nobody will claim or wait soon: let go of what only serves that."""
+
     @abstractmethod
     def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
         """Say that these attempts run: state `running`, event `started`. Twice is a no-op. Returns the refused.

@@ -138,6 +138,7 @@ class Fetcher:
     def _await_room(self) -> None:
         self._room.clear()
         if self._wanted() <= 0:
+            self._turns.rest()
             self._room.wait(timeout=min(1.0, self._round_seconds))
         self.polled_at = time.monotonic()
 

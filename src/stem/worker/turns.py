@@ -33,6 +33,9 @@ class AsOne:
         else:
             time.sleep(timeout_seconds)
 
+    def rest(self) -> None:
+        self._broker.rest()
+
     def _open(self) -> list[str]:
         paused = self._paused
         return [queue for queue in self._queues if queue not in paused] if paused else self._queues
@@ -66,6 +69,9 @@ class InTurn:
 
     def wait(self, timeout_seconds: float) -> None:
         self._broker.wait(list(self._turns), timeout_seconds=min(timeout_seconds, LOOK_SECONDS))
+
+    def rest(self) -> None:
+        self._broker.rest()
 
     def _look(self) -> None:
         """Follow the tenants who come and go."""

@@ -75,7 +75,9 @@ class PostgresBroker(Broker):
 
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         names = list(dict.fromkeys(queues))
-        emptied = self._emptied if self._emptied is not None and self._emptied.queues == names else None
+        emptied = self._emptied
+        if emptied is not None and emptied.queues != names:
+            emptied = None
         due_at = _due_at(None) if emptied is None else emptied.due_at
         asked = Statement(ask("wait", self._space.schema), (self._space.namespace, array(names)))
 

@@ -23,6 +23,7 @@ from stem.core.errors import StemError
 T = TypeVar("T")
 
 _FIRST_POLL_SECONDS = 0.25
+_UNSEEN_POLL_SECONDS = 0.02  # where no look came first: another's claim may have held what it then left
 _SOON_SECONDS = 0.01
 _LAST_POLL_SECONDS = 1.0
 _LINGER_SECONDS = 5.0  # with nobody to hear: a backend that listens is woken by all that anybody tells
@@ -37,6 +38,7 @@ class Waiter:
 
     def __init__(self, concerns: Callable[[News], bool]) -> None:
         self.concerns = concerns
+        self.is_asleep = False
         self._calls: SimpleQueue[None] = SimpleQueue()  # cheaper than an event; who is called twice looks twice
         self.forget()
 
@@ -58,6 +60,7 @@ class Listener:
         self._link = link
         self._channel = channel
         self._is_closed = False
+        self._count = 0  # of news, and of moments at which some may have been missed
         self._begin()
 
     def _begin(self) -> None:
@@ -69,12 +72,11 @@ class Listener:
         self._ear: Ear | None = None
         self._is_over = threading.Event()  # the ear is of no more use
         self._used_at = 0.0
-        self._count = 0  # of news, and of moments at which some may have been missed
 
     @property
     def mark(self) -> int | None:
         """The same number later on says that nothing was told in between. None: who knows."""
-        return None if self._ear is None else self._count
+        return None if self._ear is None or self._pid != os.getpid() else self._count
 
     def until(
         self,
@@ -91,12 +93,12 @@ class Listener:
         None when the time is up. `look` gets the seconds left; `next_look` says when it wants to be asked again. Where
         `on_news` is given, news are answer enough. The first look is left out if nothing was told since that mark."""
         end = monotonic() + timeout_seconds
-        poll = _FIRST_POLL_SECONDS
         waiter = self._enter(concerns)
         try:
             self._hear(waiter, 0.0)  # what was told before he came; the first look shows what it was about
             waiter.forget()
-            is_known = since is not None and since == self.mark
+            is_known = since is not None and since == self.mark and timeout_seconds > 0
+            poll = _UNSEEN_POLL_SECONDS if is_known else _FIRST_POLL_SECONDS
             while True:
                 left = end - monotonic()
                 if not is_known and (found := look(max(left, _SHORTEST_LOOK_SECONDS))) is not None:
@@ -111,7 +113,7 @@ class Listener:
                     return on_news
                 waiter.forget()
                 # News came, but what it tells of may not be visible yet: look again soon, then ever more seldom.
-                poll = _SOON_SECONDS if is_woken else min(poll * 2, slowest_poll_seconds)
+                poll = _SOON_SECONDS if is_woken else min(max(poll * 2, _FIRST_POLL_SECONDS), slowest_poll_seconds)
         finally:
             self._leave(waiter)
 
@@ -134,9 +136,15 @@ class Listener:
         with self._lock:
             self._waiters.add(waiter)
             if self._thread is None and not self._is_closed:
-                self._thread = threading.Thread(target=self._listen, name="stem-postgres-listener", daemon=True)
-                self._thread.start()
+                self._start()
         return waiter
+
+    def _start(self) -> None:
+        """A machine that has no thread left for it has the slow polls."""
+        thread = threading.Thread(target=self._listen, name="stem-postgres-listener", daemon=True)
+        with suppress(RuntimeError):
+            thread.start()
+            self._thread = thread
 
     def _leave(self, waiter: Waiter) -> None:
         with self._lock:
@@ -146,13 +154,17 @@ class Listener:
 
     def _sleep(self, waiter: Waiter, seconds: float) -> bool:
         end = monotonic() + seconds
-        while not waiter.is_woken:
-            left = end - monotonic()
-            if left <= 0:
-                return False
-            if not self._hear(waiter, left):
-                waiter.await_call(left)
-        return True
+        waiter.is_asleep = True
+        try:
+            while not waiter.is_woken:
+                left = end - monotonic()
+                if left <= 0:
+                    return False
+                if not self._hear(waiter, left):
+                    waiter.await_call(left)
+            return True
+        finally:
+            waiter.is_asleep = False
 
     def _hear(self, waiter: Waiter, seconds: float) -> bool:
         """For all, until something concerns him or the time is up; what has come is heard in any case. False: another does,
@@ -178,9 +190,10 @@ class Listener:
         return True
 
     def _pass_on(self, by: Waiter | None = None) -> None:
-        """To another who waits; he hears from now on."""
+        """To another who sleeps; he hears from now on. Whoever falls asleep later finds that nobody does."""
         with self._lock:
-            following = next((each for each in self._waiters if each is not by and not each.is_woken), None)
+            sleeping = (each for each in self._waiters if each.is_asleep and not each.is_woken and each is not by)
+            following = next(sleeping, None)
         if following is not None:
             following.call()
 

@@ -74,7 +74,7 @@ class RedisBroker(Broker):
         names = list(dict.fromkeys(queues))
         emptied, self._emptied = self._emptied, None
         known = None
-        if emptied is not None and emptied.queues == names and emptied.mark is not None:
+        if emptied is not None and emptied.queues == names and emptied.mark is not None and timeout_seconds > 0:
             known = _Due.at(emptied.due_at) if emptied.mark is self._space.ears.mark else None
 
         def look(left: float) -> _Due:
@@ -90,6 +90,9 @@ class RedisBroker(Broker):
             stays_tuned=True,
         )
         return bool(due)
+
+    def rest(self) -> None:
+        self._space.ears.tune_out()
 
     def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
         began = [microseconds(ago) for ago in begun_ago(leases, ago_seconds)]

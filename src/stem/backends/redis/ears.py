@@ -20,9 +20,10 @@ class Ear:
         self._wire = wire
         self._was_tuned = was_tuned
 
-    def has_missed_nothing(self, is_news: Callable[[bytes], bool]) -> bool:
+    @property
+    def has_missed_nothing(self) -> bool:
         """It was tuned in since the last use, and nothing came."""
-        return self._was_tuned and not (self._wire.can_read(0) and self._heard(is_news))
+        return self._was_tuned
 
     def listen(self, seconds: float, is_news: Callable[[bytes], bool]) -> bool:
         """Sleep until news came, the time is up, or the store was closed; True for the first."""
@@ -62,12 +63,11 @@ class Ears:
         seconds = min(within, self._link.timeout_seconds)
         wire: Wire | None = None
         try:
-            tuned = self._take_tuned(channels)
+            tuned = self._take_tuned(channels) if stays_tuned else None
             wire = tuned or self._subscribed(channels, seconds)
             yield Ear(self._link, wire, was_tuned=tuned is not None)
             if stays_tuned:
-                if self._tuned is None or self._tuned[0] is not wire:
-                    self._tuned = wire, frozenset(channels)
+                self._tuned = wire, frozenset(channels)  # anew each time: who was not there cannot know what was heard
                 self._link.tuned.give(wire)
             else:
                 self._rest(wire)
@@ -90,12 +90,13 @@ class Ears:
                 wire.disconnect()
 
     def _take_tuned(self, channels: Sequence[str]) -> Wire | None:
-        wire = self._link.tuned.take()
+        """One that hears these and has heard nothing since the last use."""
+        wire, tuned = self._link.tuned.take(), self._tuned
+        self._tuned = None
         if wire is None:
             return None
         try:
-            wire.can_read(0)
-            if self._tuned == (wire, frozenset(channels)):
+            if tuned == (wire, frozenset(channels)) and not wire.can_read(0):
                 return wire
             self._rest(wire)
         except (exceptions.ConnectionError, OSError):

@@ -67,7 +67,7 @@ class Space:
         tuned = [self.prefix + channel for channel in channels]
         try:
             with self.ears.open(tuned, within=left, stays_tuned=stays_tuned) as ear:
-                is_known = known is not None and ear.has_missed_nothing(is_news)
+                is_known = known is not None and ear.has_missed_nothing
                 while True:
                     if not is_known:
                         seen = look(max(LOOK_SECONDS, end - time.monotonic()))
