@@ -61,7 +61,7 @@ BEGIN
                 SET place = 2, fence = greatest(_fence, m.fence + 1),
                     leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
                 FROM unnest(_ids) AS next (id)
-                WHERE m.ctid = ANY (_rows) AND m.ns = _ns AND m.id = next.id
+                WHERE m.ctid = ANY (_rows) AND m.ns || '' = _ns AND m.id || '' = next.id
                   AND (m.expires_at IS NULL OR m.expires_at > _now)
                 RETURNING m.*
             )

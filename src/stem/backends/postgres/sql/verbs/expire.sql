@@ -14,7 +14,7 @@ BEGIN
         ORDER BY each.priority DESC, each.seq LIMIT _limit
     ), gone AS (
         DELETE FROM messages m USING best
-        WHERE m.ctid = ANY (ARRAY(SELECT row FROM best WHERE expires_at <= _now)) AND m.ns = _ns AND m.id = best.id
+        WHERE m.ctid = ANY (ARRAY(SELECT row FROM best WHERE expires_at <= _now)) AND m.ns || '' = _ns AND m.id || '' = best.id
           AND best.expires_at <= _now
         RETURNING m.*
     ), filed AS (

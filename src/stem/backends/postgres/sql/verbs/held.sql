@@ -1,6 +1,8 @@
 -- Lock the rows of these leases, in the order of their ids as every batch does, and say where they lie and whose they are; of a
 -- lease that is good no longer there is none. The statement that follows sees them as they are now, and nobody can change them
 -- before it commits. It has to ask for the ids too: a place is that of another row in each table below messages.
+-- It asks by `m.ns || ''` and `m.id || ''`, which no index serves: to a planner who believes the table empty, because it was when
+-- it was last vacuumed, all of a namespace looks cheaper than ten addresses, and every batch would read all that waits.
 -- The look-up is lateral so that it goes by the primary key, whatever the planner believes of the table's size.
 CREATE OR REPLACE FUNCTION held(_ns text, _ids text[], _fences text[], OUT rows tid[], OUT mine text[]) LANGUAGE plpgsql AS $$
 BEGIN

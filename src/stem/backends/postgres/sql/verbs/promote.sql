@@ -14,5 +14,5 @@ BEGIN
         ) each
     )
     UPDATE messages m SET place = 0 FROM due
-    WHERE m.ctid = ANY (ARRAY(SELECT row FROM due)) AND m.ns = _ns AND m.id = due.id;
+    WHERE m.ctid = ANY (ARRAY(SELECT row FROM due)) AND m.ns || '' = _ns AND m.id || '' = due.id;
 END $$

@@ -20,7 +20,7 @@ BEGIN
         ) x;
     END IF;
     WITH gone AS (
-        DELETE FROM messages m USING unnest(ids) AS h (id) WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = h.id
+        DELETE FROM messages m USING unnest(ids) AS h (id) WHERE m.ctid = ANY (rows) AND m.ns || '' = _ns AND m.id || '' = h.id
         RETURNING m.*
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,

@@ -17,8 +17,8 @@ BEGIN
     IF _rows IS NULL THEN
         RETURN;
     END IF;
-    SELECT array_agg(m.unique_key), array_agg(m.id) INTO _keys, _lost FROM messages m JOIN unnest(_ids) AS h (id) ON h.id = m.id
-    WHERE m.ctid = ANY (_rows) AND m.ns = _ns AND m.unique_key IS NOT NULL
+    SELECT array_agg(m.unique_key), array_agg(m.id) INTO _keys, _lost FROM messages m JOIN unnest(_ids) AS h (id) ON h.id = m.id || ''
+    WHERE m.ctid = ANY (_rows) AND m.ns || '' = _ns AND m.unique_key IS NOT NULL
       AND m.deaths + (m.started_at IS NOT NULL)::integer >= _max_deaths;
     IF _keys IS NOT NULL THEN
         PERFORM release_keys(_ns, _keys, _lost);
@@ -27,15 +27,15 @@ BEGIN
     WITH late AS MATERIALIZED (
         SELECT m.*, m.deaths + (m.started_at IS NOT NULL)::integer AS count,
                format('Worker %s was lost while it ran the task.', coalesce(worker, 'None')) AS message
-        FROM messages m JOIN unnest(_ids) AS h (id) ON h.id = m.id WHERE m.ctid = ANY (_rows) AND m.ns = _ns
+        FROM messages m JOIN unnest(_ids) AS h (id) ON h.id = m.id || '' WHERE m.ctid = ANY (_rows) AND m.ns || '' = _ns
     ), again AS (
         UPDATE messages m
         SET place = 0, due_at = _now, leased_until = NULL, worker = NULL, started_at = NULL, updated_at = _now,
             deaths = late.count
-        FROM late WHERE m.ctid = ANY (_rows) AND m.ns = _ns AND m.id = late.id AND late.count < _max_deaths
+        FROM late WHERE m.ctid = ANY (_rows) AND m.ns || '' = _ns AND m.id || '' = late.id AND late.count < _max_deaths
     ), gone AS (
         DELETE FROM messages m USING late
-        WHERE m.ctid = ANY (_rows) AND m.ns = _ns AND m.id = late.id AND late.count >= _max_deaths
+        WHERE m.ctid = ANY (_rows) AND m.ns || '' = _ns AND m.id || '' = late.id AND late.count >= _max_deaths
     ), lost AS MATERIALIZED (
         SELECT late.*,
                json_build_object('type', 'WorkerLost', 'message', message, 'stack', '', 'retryable', true)::text AS obituary

@@ -15,7 +15,7 @@ BEGIN
     WITH renewed AS (
         UPDATE messages m
         SET leased_until = greatest(m.leased_until, _now + greatest(_seconds, coalesce(m.visibility_timeout, 0)))
-        FROM unnest(mine) AS h (id) WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = h.id RETURNING m.id, m.fence
+        FROM unnest(mine) AS h (id) WHERE m.ctid = ANY (rows) AND m.ns || '' = _ns AND m.id || '' = h.id RETURNING m.id, m.fence
     )
     SELECT array_agg(u.place) INTO places
     FROM renewed m JOIN unnest(ids, fences) WITH ORDINALITY AS u (id, fence, place)

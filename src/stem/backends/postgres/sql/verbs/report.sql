@@ -17,15 +17,15 @@ BEGIN
         SELECT u.place, u.latest, m.id, m.started_at IS NULL AS is_new, m.enqueued_at, m.attempt, m.name, m.queue,
                coalesce(m.started_at, _now - coalesce(u.ago::float8, 0)) AS started_at,
                CASE WHEN m.started_at IS NULL THEN _worker ELSE m.worker END AS worker
-        FROM messages m JOIN unnest(mine) AS h (id) ON h.id = m.id
+        FROM messages m JOIN unnest(mine) AS h (id) ON h.id = m.id || ''
         JOIN unnest(ids, fences, cells(_latest), cells(_ago)) WITH ORDINALITY AS u (id, fence, latest, ago, place)
-             ON u.id = m.id AND u.fence::bigint = m.fence
-        WHERE m.ctid = ANY (rows) AND m.ns = _ns
+             ON u.id = h.id AND u.fence::bigint = m.fence
+        WHERE m.ctid = ANY (rows) AND m.ns || '' = _ns
     ), noted AS (
         UPDATE messages m
         SET worker = b.worker, started_at = b.started_at, updated_at = _now, heartbeat_at = _now,
             progress = coalesce(b.latest, m.progress)
-        FROM before b WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = b.id
+        FROM before b WHERE m.ctid = ANY (rows) AND m.ns || '' = _ns AND m.id || '' = b.id
     ), each AS MATERIALIZED (
         SELECT u.owner::integer AS owner, u.progress, u.line
         FROM unnest(cells(_owners), cells(_progress)) WITH ORDINALITY AS u (owner, progress, line)

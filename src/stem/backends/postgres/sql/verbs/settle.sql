@@ -26,14 +26,14 @@ BEGIN
                coalesce(u.progress, m.progress) AS progress,
                CASE WHEN u.meta IS NULL OR right(m.meta, length(u.meta)) = u.meta THEN m.meta
                     ELSE m.meta || E'\n' || u.meta END AS meta
-        FROM messages m JOIN unnest(mine) AS h (id) ON h.id = m.id
+        FROM messages m JOIN unnest(mine) AS h (id) ON h.id = m.id || ''
         JOIN unnest(ids, fences, cells(_runs), cells(_payloads), cells(_metas), cells(_progress), cells(_kinds),
                     cells(_delays), cells(_errors), cells(_reasons), cells(_letters), cells(_data))
              WITH ORDINALITY AS u (id, fence, run, payload, meta, progress, kind, delay, error, reason, letter, data, place)
-             ON u.id = m.id AND u.fence::bigint = m.fence
-        WHERE m.ctid = ANY (rows) AND m.ns = _ns
+             ON u.id = h.id AND u.fence::bigint = m.fence
+        WHERE m.ctid = ANY (rows) AND m.ns || '' = _ns
     ), gone AS (
-        DELETE FROM messages m USING batch b WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = b.id AND b.kind IN ('D', 'X', 'C')
+        DELETE FROM messages m USING batch b WHERE m.ctid = ANY (rows) AND m.ns || '' = _ns AND m.id || '' = b.id AND b.kind IN ('D', 'X', 'C')
     ), again AS (
         UPDATE messages m
         SET place = CASE WHEN b.next_due_at <= _now THEN 0 ELSE 1 END, due_at = b.next_due_at,
@@ -42,7 +42,7 @@ BEGIN
             deaths = m.deaths + CASE WHEN b.kind IN ('F', 'B') THEN 1 ELSE 0 END,
             error = CASE b.kind WHEN 'R' THEN b.new_error ELSE m.error END,
             progress = b.progress, meta = b.meta
-        FROM batch b WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = b.id AND b.kind IN ('R', 'Q', 'T', 'F', 'B')
+        FROM batch b WHERE m.ctid = ANY (rows) AND m.ns || '' = _ns AND m.id || '' = b.id AND b.kind IN ('R', 'Q', 'T', 'F', 'B')
     ), filed AS (
         INSERT INTO records (ns, id, seq, fence, enqueued_at, updated_at, started_at, finished_at, heartbeat_at, kept_from,
                              attempt, priority, state, queue, name, worker, payload, error, progress, meta)

@@ -15,7 +15,7 @@ BEGIN
     -- In the block: lock and delete are of one subtransaction.
     SELECT h.rows, h.mine INTO rows, mine FROM held(_ns, ids, fences) h;
     WITH gone AS (
-        DELETE FROM messages m USING unnest(mine) AS h (id) WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = h.id
+        DELETE FROM messages m USING unnest(mine) AS h (id) WHERE m.ctid = ANY (rows) AND m.ns || '' = _ns AND m.id || '' = h.id
         RETURNING m.*
     ), ended AS MATERIALIZED (
         SELECT u.place::integer AS place, u.payload, g.id, g.seq, g.fence, g.enqueued_at, g.heartbeat_at, g.attempt,

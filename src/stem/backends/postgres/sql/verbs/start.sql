@@ -12,14 +12,14 @@ DECLARE
 BEGIN
     SELECT h.rows, h.mine INTO rows, mine FROM held(_ns, ids, fences) h;
     SELECT array_agg(u.place) INTO places
-    FROM messages m JOIN unnest(mine) AS h (id) ON h.id = m.id JOIN unnest(ids, fences) WITH ORDINALITY AS u (id, fence, place)
-         ON u.id = m.id AND u.fence::bigint = m.fence
-    WHERE m.ctid = ANY (rows) AND m.ns = _ns;
+    FROM messages m JOIN unnest(mine) AS h (id) ON h.id = m.id || '' JOIN unnest(ids, fences) WITH ORDINALITY AS u (id, fence, place)
+         ON u.id = h.id AND u.fence::bigint = m.fence
+    WHERE m.ctid = ANY (rows) AND m.ns || '' = _ns;
 
     WITH begun AS (
         UPDATE messages m SET worker = _worker, started_at = _now - coalesce(u.ago::float8, 0), updated_at = _now
         FROM unnest(mine) AS h (id) JOIN unnest(ids, fences, cells(_ago)) WITH ORDINALITY AS u (id, fence, ago, place) ON u.id = h.id
-        WHERE m.ctid = ANY (rows) AND m.ns = _ns AND m.id = h.id AND u.fence::bigint = m.fence AND m.started_at IS NULL
+        WHERE m.ctid = ANY (rows) AND m.ns || '' = _ns AND m.id || '' = h.id AND u.fence::bigint = m.fence AND m.started_at IS NULL
         RETURNING m.*, u.place AS line
     )
     INSERT INTO events (ns, at, enqueued_at, started_at, attempt, kind, task_id, name, queue, worker)
