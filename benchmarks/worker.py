@@ -99,7 +99,12 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", action="append", choices=BACKENDS)
     parser.add_argument("--tasks", type=int, default=20_000, help="how many the drain drains")
-    parser.add_argument("--rounds", type=int, default=3, help="of drain and latency; the best counts")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="of a drain, of which the best counts, and of the latency, of which the middle one does",
+    )
     parser.add_argument("--seconds", type=float, default=10.0, help="of the steady load, the latency and the idling")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is missed")
     return parser.parse_args()
@@ -119,7 +124,7 @@ def measure(place: Place, backend: str, report: Report, arguments: argparse.Name
     report.add("steady producer and worker", f"{rate:,.0f}/s, {cpu:.0f} µs CPU with the producer's")
     latencies = [latency(place, arguments.seconds) for _ in range(arguments.rounds)]
     rounds = ", ".join(f"{p50:.2f} and {p99:.1f}" for p50, p99 in latencies)
-    p50, p99 = min(latencies)
+    p50, p99 = sorted(latencies)[len(latencies) // 2]
     report.add("enqueue to start at 100/s, p50", f"{p50:.2f} ms", f"<= {p50_bar:g} ms", p50 <= p50_bar)
     report.add("enqueue to start at 100/s, p99", f"{p99:.2f} ms (rounds {rounds})", f"<= {P99_MS:g} ms", p99 <= P99_MS)
     share = efficiency(place)
