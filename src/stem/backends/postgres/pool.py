@@ -58,14 +58,16 @@ class Pool:
         """Back; it is closed if it is of no more use."""
         if self._pid != os.getpid():
             return
-        if self.is_closed or conn.pgconn.transaction_status != TransactionStatus.IDLE:
-            self.drop(conn)
-            return
+        stale: list[Timed] = []
         now = monotonic()
         with self._changed:
-            self._idle.append((now, conn))
-            stale = []
-            while now - self._idle[0][0] > _MOST_IDLE_SECONDS:
+            # Asked under the lock: else it could be kept by a pool that was closed meanwhile, and never be.
+            if self.is_closed or conn.pgconn.transaction_status != TransactionStatus.IDLE:
+                stale.append(conn)
+                self._made -= 1
+            else:
+                self._idle.append((now, conn))
+            while self._idle and now - self._idle[0][0] > _MOST_IDLE_SECONDS:
                 stale.append(self._idle.pop(0)[1])
                 self._made -= 1
             self._changed.notify()
@@ -79,8 +81,8 @@ class Pool:
     def close(self) -> None:
         """Those in use are closed when they are given back."""
         self._own()
-        self.is_closed = True
         with self._changed:
+            self.is_closed = True
             idle, self._idle = self._idle, []
             self._made -= len(idle)
         for _, conn in idle:
