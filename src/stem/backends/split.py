@@ -15,7 +15,7 @@ The order of writes, and why:
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -85,6 +85,14 @@ class SplitBroker(Broker):
 
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         return self._broker.wait(queues, timeout_seconds=timeout_seconds)
+
+    def stand_by(
+        self, queues: Sequence[str], *, room: Callable[[], int], lease_seconds: float, timeout_seconds: float
+    ) -> bool:
+        return self._broker.stand_by(queues, room=room, lease_seconds=lease_seconds, timeout_seconds=timeout_seconds)
+
+    def stand_down(self, *, for_good: bool = False) -> list[Delivery]:
+        return self._broker.stand_down(for_good=for_good)
 
     def rest(self) -> None:
         self._broker.rest()

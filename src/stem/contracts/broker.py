@@ -1,7 +1,7 @@
 """Where tasks wait, and how they are claimed, kept, and ended. All verbs take batches, because batching is the speed."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report
 from stem.core.envelope import Push, Receipt
@@ -43,6 +43,24 @@ class Broker(ABC):
         Returns at once if something is due now. Wakes by notification within milliseconds of a push (or a requeue) from
         any process, and when a delayed task becomes due. May wake for nothing.
         """
+
+    def stand_by(
+        self,
+        queues: Sequence[str],
+        *,
+        room: Callable[[], int],  # noqa: ARG002 - here and below: most stores hand nothing over
+        lease_seconds: float,  # noqa: ARG002
+        timeout_seconds: float,
+    ) -> bool:
+        """As `wait`. Besides, from here on and until `stand_down`, as many tasks as there is room for may be handed over as
+        they are pushed, leased as by a claim; the next claim returns them, whatever its queues and its limit. Stores need not
+        do so."""
+        return self.wait(queues, timeout_seconds=timeout_seconds)
+
+    def stand_down(self, *, for_good: bool = False) -> list[Delivery]:  # noqa: ARG002
+        """Nothing is handed over any more, until `stand_by` is called again, or ever. Returns what was and no claim has
+        returned. For any thread."""
+        return []
 
     def rest(self) -> None:  # noqa: B027 - most have nothing to let go of
         """Nobody will claim or wait soon: let go of what only serves that."""

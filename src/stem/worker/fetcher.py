@@ -68,9 +68,19 @@ class Fetcher:
         """Nothing is claimed once this has returned."""
         self._stopped.set()
         self._room.set()
+        self.let_go(for_good=True)
         if self._owns_store:
             self._store.upkeep.close()
         self._thread.join(timeout=10)
+
+    def let_go(self, *, for_good: bool = False) -> None:
+        """Nothing is handed over any more, until it waits again, or ever; what was goes to the pool, which knows better."""
+        try:
+            handed = self._store.broker.stand_down(for_good=for_good)
+        except StemError as error:
+            log.warning("store.lost while standing down: %s", error)  # what was handed over comes back by itself
+        else:
+            self._hand_on(handed)
 
     def hold_nothing(self) -> None:
         """Tasks take long: claim for free isolates only, until they are quick again."""
@@ -93,7 +103,7 @@ class Fetcher:
                 self._backoff.succeeded()
                 self.polled_at, self.has_polled = time.monotonic(), True
                 if not is_more:
-                    self._turns.wait(self._round_seconds)
+                    self._turns.wait(self._round_seconds, self._idle, self._lease_seconds)
             except StemError as error:
                 if not self._stopped.is_set():
                     self._lost(error)
@@ -103,11 +113,14 @@ class Fetcher:
         self._pace()
         limit = min(room, MOST_AT_ONCE)
         deliveries = self._turns.claim(limit, self._lease_seconds)
-        if deliveries:
-            self._offer(deliveries)
-        else:
+        self._hand_on(deliveries)
+        if not deliveries:
             self._pace_from = None  # there is nothing to do, which says nothing of how long tasks take
         return len(deliveries) >= limit
+
+    def _hand_on(self, deliveries: list[Delivery]) -> None:
+        if deliveries:
+            self._offer(deliveries)
 
     def _pace(self) -> None:
         """Not by the time between two claims: tasks that began together end together, however long they took."""
@@ -128,6 +141,10 @@ class Fetcher:
         unwritten = len(pool.held) - pool.load
         return min(pool.concurrency + self._allowance() - pool.taken, MOST_UNWRITTEN - unwritten)
 
+    def _idle(self) -> int:
+        """As many may be handed over: what nobody here can begin at once is for others to claim."""
+        return max(0, min(self._wanted(), self._pool.concurrency - self._pool.taken))
+
     def _allowance(self) -> int:
         """Nothing ahead while tasks run that were cut off from the store: their leases may have gone to others."""
         if self._reduced_by:
@@ -138,7 +155,8 @@ class Fetcher:
     def _await_room(self) -> None:
         self._room.clear()
         if self._wanted() <= 0:
-            self._turns.rest()
+            self._store.broker.rest()
+            self.let_go()
             self._room.wait(timeout=min(1.0, self._round_seconds))
         self.polled_at = time.monotonic()
 

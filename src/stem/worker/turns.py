@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Set
+from collections.abc import Callable, Set
 
 from stem.contracts.broker import Broker
 from stem.core.delivery import Delivery
@@ -24,17 +24,14 @@ class AsOne:
         queues = self._open()
         return self._broker.claim(queues, limit=limit, lease_seconds=lease_seconds) if queues else []
 
-    def wait(self, timeout_seconds: float) -> None:
+    def wait(self, timeout_seconds: float, room: Callable[[], int], lease_seconds: float) -> None:
         queues = self._open()
         if len(queues) < len(self._queues):
             timeout_seconds = min(timeout_seconds, LOOK_SECONDS)  # one that is resumed is heard of soon
         if queues:
-            self._broker.wait(queues, timeout_seconds=timeout_seconds)
+            self._broker.stand_by(queues, room=room, lease_seconds=lease_seconds, timeout_seconds=timeout_seconds)
         else:
             time.sleep(timeout_seconds)
-
-    def rest(self) -> None:
-        self._broker.rest()
 
     def _open(self) -> list[str]:
         paused = self._paused
@@ -67,11 +64,9 @@ class InTurn:
                 self._turns.append(queue)
         return found
 
-    def wait(self, timeout_seconds: float) -> None:
+    def wait(self, timeout_seconds: float, room: Callable[[], int], lease_seconds: float) -> None:  # noqa: ARG002
+        """Nothing is handed over here: it would be out of turn."""
         self._broker.wait(list(self._turns), timeout_seconds=min(timeout_seconds, LOOK_SECONDS))
-
-    def rest(self) -> None:
-        self._broker.rest()
 
     def _look(self) -> None:
         """Follow the tenants who come and go."""

@@ -1,6 +1,6 @@
 """Push, claim, keep and end tasks in Postgres: one statement a verb."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -14,6 +14,7 @@ from stem.backends.postgres.pushing import push, push_one
 from stem.backends.postgres.refusals import is_full_of_news
 from stem.backends.postgres.settling import done_columns, mixed_columns
 from stem.backends.postgres.space import Space, flushing
+from stem.backends.postgres.standing import Standing
 from stem.backends.postgres.statements import ask, call, numbered
 from stem.contracts.broker import Broker
 from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
@@ -26,6 +27,7 @@ from stem.core.settle import MAX_DEATHS
 _MOST = 2**31 - 1  # as large as the server's integers
 _PURGE_STEP = 1000
 _NEVER_SECONDS = 3600.0  # as good as
+_SIT_SECONDS = 0.003  # until a worker that waits again takes a seat: what it has just been given begins first
 _FLOOD = 5000  # expired tasks after which a claim stops to commit; claim.sql says the same
 
 
@@ -42,6 +44,7 @@ class PostgresBroker(Broker):
     def __init__(self, space: Space, housekeeper: Housekeeper) -> None:
         self._space = space
         self._housekeeper = housekeeper
+        self._standing = Standing(space)
         self._emptied: Emptied | None = None  # by the last claim
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
@@ -62,6 +65,8 @@ class PostgresBroker(Broker):
         return receipts
 
     def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
+        if handed := self._standing.take():
+            return handed
         names = list(dict.fromkeys(queues))
         if not names or limit <= 0:
             return []
@@ -74,18 +79,40 @@ class PostgresBroker(Broker):
                 return deliveries
 
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
+        return self._wait(queues, None, 0.0, timeout_seconds)
+
+    def stand_by(
+        self, queues: Sequence[str], *, room: Callable[[], int], lease_seconds: float, timeout_seconds: float
+    ) -> bool:
+        return self._wait(queues, room, lease_seconds, timeout_seconds)
+
+    def _wait(
+        self, queues: Sequence[str], room: Callable[[], int] | None, lease_seconds: float, timeout_seconds: float
+    ) -> bool:
+        """With room it is about the seat as well."""
         names = list(dict.fromkeys(queues))
+        standing, times_left = self._standing, self._standing.times_left
         emptied = self._emptied
         if emptied is not None and emptied.queues != names:
             emptied = None
         due_at = _due_at(None) if emptied is None else emptied.due_at
         asked = Statement(ask("wait", self._space.schema), (self._space.namespace, array(names)))
 
+        def is_due() -> bool:
+            return room is not None and (standing.times_left != times_left or standing.is_due(names, room()))
+
         def look(left: float) -> bool | None:
             nonlocal due_at
-            ((is_ready, due),) = self._space.link.cells(asked, timeout_seconds=left)
+            if room is not None and is_due():
+                is_ready, due = standing.sit(names, room(), lease_seconds, times_left)
+            else:
+                ((ready, due),) = self._space.link.cells(asked, timeout_seconds=left)
+                is_ready = ready == "t"
             due_at = _due_at(due)
-            return True if is_ready == "t" or due_at <= monotonic() else None
+            return True if is_ready or due_at <= monotonic() or standing.has_some else None
+
+        def next_look() -> float:
+            return _SIT_SECONDS if is_due() else due_at - monotonic() + 0.001
 
         def concerns(told: News) -> bool:
             return told.any_queue or not told.queues.isdisjoint(names)
@@ -95,11 +122,14 @@ class PostgresBroker(Broker):
             concerns,
             look,
             timeout_seconds,
-            lambda: due_at - monotonic() + 0.001,
+            next_look,
             on_news=True,
             since=None if emptied is None else emptied.mark,
         )
         return bool(found)
+
+    def stand_down(self, *, for_good: bool = False) -> list[Delivery]:
+        return self._standing.leave(for_good=for_good)
 
     def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
         began = begun_ago(leases, ago_seconds)

@@ -1,26 +1,47 @@
-"""A connection that listens: what is told there, and a way to rouse whoever hears it."""
+"""A connection that listens: what is told there, what is handed over there, and a way to rouse whoever hears it."""
 
+import secrets
 import select
 import socket
 from contextlib import suppress
+from time import monotonic
+from typing import Self
 
 import msgspec
 from psycopg.pq.abc import PGconn
 
 from stem.backends.postgres.bell import News
+from stem.backends.postgres.exchange import Conversation, Statement
+from stem.backends.postgres.statements import identifier
+from stem.core.delivery import Delivery, Lease
+
+Heard = News | Delivery
+
+_HEAD = msgspec.json.Decoder(tuple[str, int, str, str])
+_LOCK = b"SELECT pg_advisory_lock($1)"
 
 
 class Ear:
     """For one thread at a time, but for `rouse`."""
 
-    def __init__(self, wire: PGconn) -> None:
+    def __init__(self, wire: PGconn, seat: int | None = None) -> None:
         self._wire = wire
+        self.seat = seat  # its number, if tasks may be handed over here
+        self.has_heard = False  # so it can; through some poolers nobody does
         self._awake, self._waker = socket.socketpair()
         self._poller = select.poll()
         for each in (self._wire.socket, self._awake.fileno()):
             self._poller.register(each, select.POLLIN)
 
-    def hear(self, seconds: float) -> list[News]:
+    @classmethod
+    def seated(cls, wire: PGconn, channel: str, seconds: float) -> Self:
+        """Raises the driver's errors."""
+        number = secrets.randbits(62)
+        listening = Statement(f"LISTEN {identifier(f'{channel}_{number}')}".encode(), ())
+        Conversation(wire, "utf-8").hold(monotonic() + seconds, Statement(_LOCK, (str(number),)), listening)
+        return cls(wire, number)
+
+    def hear(self, seconds: float) -> list[Heard]:
         """What was told since the last time; if nothing was, the first that is told within the time, or nothing if it is
         up or somebody rouses us. Raises the driver's errors."""
         if told := self._told():
@@ -41,15 +62,20 @@ class Ear:
         self._awake.close()
         self._waker.close()
 
-    def _told(self) -> list[News]:
+    def _told(self) -> list[Heard]:
         told = []
         while (notice := self._wire.notifies()) is not None:
             told.append(_read(notice.extra))
+            self.has_heard = True
         return told
 
 
-def _read(text: bytes) -> News:
+def _read(text: bytes) -> Heard:
     try:
+        if text.startswith(b"["):
+            head, _, body = text.partition(b"\n")
+            task_id, fence, name, queue = _HEAD.decode(head)
+            return Delivery(Lease(task_id, fence), name, queue, 0, 0, body)
         return msgspec.json.decode(text, type=News)
     except msgspec.MsgspecError:
         return News(lost=True)  # a newer Stem's words

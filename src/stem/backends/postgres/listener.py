@@ -14,10 +14,12 @@ from time import monotonic
 from typing import Self, TypeVar
 
 from psycopg.errors import Error
+from psycopg.pq.abc import PGconn
 
 from stem.backends.postgres.bell import KINDS, News, channel_for
-from stem.backends.postgres.ear import Ear
+from stem.backends.postgres.ear import Ear, Heard
 from stem.backends.postgres.speaking import Speaking
+from stem.core.delivery import Delivery
 from stem.core.errors import StemError
 
 T = TypeVar("T")
@@ -56,9 +58,12 @@ class Waiter:
 
 
 class Listener:
+    """Where there is somebody to `receive` them, tasks may be handed over, too: to the seat of the ear."""
+
     def __init__(self, link: Speaking, channel: str) -> None:
         self._link = link
         self._channel = channel
+        self.receive: Callable[[Delivery], None] | None = None
         self._is_closed = False
         self._count = 0  # of news, and of moments at which some may have been missed
         self._begin()
@@ -77,6 +82,12 @@ class Listener:
     def mark(self) -> int | None:
         """The same number later on says that nothing was told in between. None: who knows."""
         return None if self._ear is None or self._pid != os.getpid() else self._count
+
+    @property
+    def seat(self) -> int | None:
+        """Its number, if it is known that what is said here is heard."""
+        ear = self._ear
+        return ear.seat if ear is not None and ear.has_heard and self._pid == os.getpid() else None
 
     def until(
         self,
@@ -117,13 +128,17 @@ class Listener:
         finally:
             self._leave(waiter)
 
+    def rouse(self) -> None:
+        """All who wait look again, at once."""
+        self._wake(News(lost=True))
+        if (ear := self._ear) is not None:
+            ear.rouse()
+
     def close(self) -> None:
         self._is_closed = True
         self._is_over.set()
-        self._wake(News(lost=True))
-        thread, ear = self._thread, self._ear
-        if ear is not None:
-            ear.rouse()
+        self.rouse()
+        thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(_CLOSE_SECONDS)
 
@@ -176,8 +191,8 @@ class Listener:
         try:
             left = seconds
             while ear is self._ear:
-                for told in ear.hear(max(0.0, left)):
-                    self._wake(told, by=waiter)
+                for heard in ear.hear(max(0.0, left)):
+                    self._heed(heard, waiter)
                 left = end - monotonic()
                 if waiter.is_woken or left <= 0:
                     break
@@ -196,6 +211,21 @@ class Listener:
             following = next(sleeping, None)
         if following is not None:
             following.call()
+
+    def _heed(self, heard: Heard, by: Waiter) -> None:
+        if isinstance(heard, News):
+            self._wake(heard, by)
+        elif self.receive is not None:
+            self.receive(heard)
+            self._wake_all(by)
+
+    def _wake_all(self, by: Waiter) -> None:
+        """One of them is to have it. It says nothing of what else there is, so it does not count as news."""
+        with self._lock:
+            for waiter in self._waiters:
+                waiter.is_woken = waiter.is_told = True
+                if waiter is not by:
+                    waiter.call()
 
     def _wake(self, told: News, by: Waiter | None = None) -> None:
         with self._lock:
@@ -220,7 +250,7 @@ class Listener:
             while self._is_wanted():
                 try:
                     with self._link.listening(self._channel) as wire:
-                        self._keep(Ear(wire))
+                        self._keep(self._opened(wire))
                 except StemError:
                     pause.wait(_RETRY_SECONDS)
                 except Error:
@@ -229,6 +259,9 @@ class Listener:
             with self._lock:
                 if self._thread is threading.current_thread():  # it failed; the next who waits tries again
                     self._thread = None
+
+    def _opened(self, wire: PGconn) -> Ear:
+        return Ear(wire) if self.receive is None else Ear.seated(wire, self._channel, self._link.timeout_seconds)
 
     def _keep(self, ear: Ear) -> None:
         self._is_over.clear()

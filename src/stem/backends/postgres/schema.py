@@ -12,13 +12,14 @@ from stem.core.errors import StoreRefused
 
 _TABLES = (
     "version", "now", "messages", "records", "dead", "events", "uniques", "locks", "heartbeats", "revokes", "mail", "upkeep",
-    "buckets", "places", "stage_jobs", "rollups",
+    "buckets", "places", "stage_jobs", "rollups", "seats",
 )  # fmt: skip
 _SINCE = {
     "buckets": 3,
     "places": 3,
     "stage_jobs": 9,
     "rollups": 7,
+    "seats": 11,
 }  # the version that brought a table, for those that version 1 did not have
 _RETIRED = ("lease",)  # functions that earlier versions had
 _INLINED = frozenset({"cells", "stage_table"})  # touches no table, and is inlined only while it has no settings
