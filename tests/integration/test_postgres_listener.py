@@ -81,7 +81,7 @@ def test_who_has_claimed_less_than_he_wanted_waits_without_looking(
 ) -> None:
     listens(store)
     assert isinstance(store.broker, PostgresBroker)
-    link, asked = store.broker._space.link, list[bytes]()
+    link, work, asked = store.broker._space.link, store.broker._space.listeners.work, list[bytes]()
     cells = link.cells
 
     def noted(statement, *rest, **more):  # type: ignore[no-untyped-def]
@@ -92,7 +92,7 @@ def test_who_has_claimed_less_than_he_wanted_waits_without_looking(
     for _ in range(3):
         assert len(claim(store, limit=2)) < 2
         waiting = in_thread(lambda: store.broker.wait(["default"], timeout_seconds=60))
-        assert is_waiting(waiting)
+        until(lambda: any(each.is_asleep for each in work._waiters))
         other.broker.push([a_push()])
         assert waiting.result(SOON)
     assert not [query for query in asked if b"Broker.wait" in query]
@@ -174,6 +174,6 @@ def listens(store: Store) -> None:
 
 def listening(admin: psycopg.Connection, store: Store) -> list[int]:
     assert isinstance(store.broker, PostgresBroker)
-    said = f'LISTEN "{store.broker._space.listeners.work._channel}"'
-    found = admin.execute("SELECT pid FROM pg_stat_activity WHERE query = %s", [said]).fetchall()
+    said = f'LISTEN "{store.broker._space.listeners.work._channel}_'  # that of its seat comes last
+    found = admin.execute("SELECT pid FROM pg_stat_activity WHERE starts_with(query, %s)", [said]).fetchall()
     return [pid for (pid,) in found]

@@ -92,6 +92,8 @@ class PostgresBroker(Broker):
         """With room it is about the seat as well."""
         names = list(dict.fromkeys(queues))
         standing, times_left = self._standing, self._standing.times_left
+        if room is not None and standing.has_some:
+            return True
         emptied = self._emptied
         if emptied is not None and emptied.queues != names:
             emptied = None

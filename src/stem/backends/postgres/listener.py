@@ -41,6 +41,7 @@ class Waiter:
     def __init__(self, concerns: Callable[[News], bool]) -> None:
         self.concerns = concerns
         self.is_asleep = False
+        self.is_handed = False  # something was handed over since he came
         self._calls: SimpleQueue[None] = SimpleQueue()  # cheaper than an event; who is called twice looks twice
         self.forget()
 
@@ -63,7 +64,7 @@ class Listener:
     def __init__(self, link: Speaking, channel: str) -> None:
         self._link = link
         self._channel = channel
-        self.receive: Callable[[Delivery], None] | None = None
+        self.receive: Callable[[Delivery], bool] | None = None  # False: it was known
         self._is_closed = False
         self._count = 0  # of news, and of moments at which some may have been missed
         self._begin()
@@ -107,6 +108,8 @@ class Listener:
         waiter = self._enter(concerns)
         try:
             self._hear(waiter, 0.0)  # what was told before he came; the first look shows what it was about
+            if waiter.is_handed and on_news is not None:
+                return on_news
             waiter.forget()
             is_known = since is not None and since == self.mark and timeout_seconds > 0
             poll = _UNSEEN_POLL_SECONDS if is_known else _FIRST_POLL_SECONDS
@@ -215,15 +218,14 @@ class Listener:
     def _heed(self, heard: Heard, by: Waiter) -> None:
         if isinstance(heard, News):
             self._wake(heard, by)
-        elif self.receive is not None:
-            self.receive(heard)
+        elif self.receive is not None and self.receive(heard):
             self._wake_all(by)
 
     def _wake_all(self, by: Waiter) -> None:
         """One of them is to have it. It says nothing of what else there is, so it does not count as news."""
         with self._lock:
             for waiter in self._waiters:
-                waiter.is_woken = waiter.is_told = True
+                waiter.is_woken = waiter.is_told = waiter.is_handed = True
                 if waiter is not by:
                     waiter.call()
 

@@ -106,16 +106,17 @@ class Standing:
         *_, is_ready, _, due = rows[-1]
         return is_ready == "1", due
 
-    def _receive(self, handed: Delivery) -> None:
+    def _receive(self, handed: Delivery) -> bool:
         """Called by whoever hears."""
         with self._lock:
             if handed.lease.id in self._asked_for:
                 self._asked_for.discard(handed.lease.id)
-                return
+                return False
             self._heard.add(handed.lease.id)
             self._handed.append(handed)
             if self._seat is not None:
                 self._seat.free = max(0, self._seat.free - 1)
+            return True
 
     def _number(self) -> int | None:
         return None if self._is_over else self._listener.seat
