@@ -237,3 +237,29 @@ def test_waiting_leaves_the_task_where_it_is(store: Store, queues: list[str]) ->
     for _ in range(3):
         assert store.broker.wait(queues, timeout_seconds=20)
     assert ids(claim(store, *queues)) == ["a", "b"]
+
+
+def test_who_stands_by_gets_each_task_once_whoever_else_claims(store: Store, open_store: OpenStore) -> None:
+    """Handed over or claimed, and what he was handed when he stands down comes then."""
+    other, found = open_store(), list[str]()
+    pushed = [f"t{number}" for number in range(60)]
+    pusher = in_thread(lambda: [other.broker.push(pushes(id)) for id in pushed])
+    while len(found) < 40:
+        store.broker.stand_by(["default"], room=lambda: 2, lease_seconds=60, timeout_seconds=20)
+        found += ids(claim(store, limit=2))
+    pusher.result(30)
+    found += ids(store.broker.stand_down())
+    found += ids(claim(other))
+    assert sorted(found) == sorted(pushed)
+    assert claim(store) == []
+
+
+def test_who_stands_by_with_room_for_nothing_is_woken_all_the_same(store: Store, open_store: OpenStore) -> None:
+    other = open_store()
+    stand_by = partial(store.broker.stand_by, ["default"], room=lambda: 0, lease_seconds=60, timeout_seconds=20)
+    takes_less_than(SOON, lambda: seconds_to_wake(stand_by, lambda: other.broker.push([a_push()])) + drained(other))
+
+
+def drained(store: Store) -> float:
+    claim(store)
+    return 0.0

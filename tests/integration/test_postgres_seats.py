@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -191,8 +192,8 @@ def test_an_answer_that_never_came_makes_nothing_be_taken_twice(
     link = broker_of(store)._space.link
     cells = link.cells
 
-    def unanswered(asked: Statement) -> None:
-        cells(asked)
+    def unanswered(asked: Statement, **more: Any) -> None:
+        cells(asked, **more)
         raise StoreUnavailable("no answer by the deadline")
 
     with monkeypatch.context() as patch:

@@ -55,10 +55,10 @@ class Space(Corner):
     link: "Link"
     retention: Retention
 
-    def quick(self, function: str, *values: str) -> Cells:
+    def quick(self, function: str, *values: str, timeout_seconds: float | None = None) -> Cells:
         """A function of sql/verbs with plain texts, for less of the client's time."""
         query = numbered(function, len(values) + 1, self.schema)
-        return self.link.cells(Statement(query, (self.namespace, *values)))
+        return self.link.cells(Statement(query, (self.namespace, *values)), timeout_seconds=timeout_seconds)
 
     def flush(self) -> None:
         """What we have seen is on disk when this returns."""

@@ -8,9 +8,11 @@ from time import monotonic
 from stem.backends.postgres.columns import array
 from stem.backends.postgres.space import Space
 from stem.core.delivery import Delivery, Lease
+from stem.core.errors import StoreUnavailable
 
 _SEAT_SECONDS = 5.0  # it is good for, so that a frozen worker is not handed much
 _RENEW_SECONDS = 2.0  # before that ends
+_LEAVE_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -80,21 +82,27 @@ class Standing:
             return self._say(number or 0, queues, 0 if number is None else room, lease_seconds)
 
     def leave(self, *, for_good: bool) -> list[Delivery]:
+        """Not for long: whoever leaves may be about to end, and what he is handed in vain comes back when its lease ends."""
         self._see_to_forks()
-        with self._asking:
-            self._is_over |= for_good
-            self.times_left += 1
+        self._is_over |= for_good
+        self.times_left += 1
+        if not self._asking.acquire(timeout=_LEAVE_SECONDS):
+            raise StoreUnavailable(f"Postgres at {self._space.link.address.name} does not answer; check that it runs.")
+        try:
             if self._seat is not None and (self._seat.free > 0 or for_good):
-                self._say(self._seat.number, [], 0, 0.0)
+                self._say(self._seat.number, [], 0, 0.0, timeout_seconds=_LEAVE_SECONDS)
                 self._listener.rouse()
+        finally:
+            self._asking.release()
         return self.take()
 
-    def _say(self, number: int, queues: list[str], room: int, lease_seconds: float) -> tuple[bool, str | None]:
+    def _say(
+        self, number: int, queues: list[str], room: int, lease_seconds: float, timeout_seconds: float | None = None
+    ) -> tuple[bool, str | None]:
         """With no room it is left."""
         heard, until = list(self._heard), monotonic() + _SEAT_SECONDS
-        rows = self._space.quick(
-            "stand", str(number), array(queues), str(room), str(lease_seconds), str(_SEAT_SECONDS), array(heard)
-        )
+        said = (str(number), array(queues), str(room), str(lease_seconds), str(_SEAT_SECONDS), array(heard))
+        rows = self._space.quick("stand", *said, timeout_seconds=timeout_seconds)
         with self._lock:
             for id, fence, name, queue, attempt, deaths, body in rows[:-1]:
                 if id not in self._heard:  # meanwhile
