@@ -7,6 +7,7 @@ from acceptance.shell import STEM
 from stem.core.delivery import Depth
 from stem.core.lifecycle import EventKind, State
 from stem.core.pause import pause_id
+from support.asking import all_events
 from support.until import until
 
 
@@ -42,6 +43,25 @@ def test_nothing_of_a_paused_queue_starts_until_it_is_resumed_also_after_a_resta
         any_lab.desk.value(each)
     assert [any_lab.times(f"q{number}") for number in range(5)] == [1] * 5
     assert any_lab.noted(EventKind.WORKER_PAUSED)[0]["queues"] == ["default"]
+
+
+def test_what_is_sent_to_a_paused_queue_is_left_alone_also_by_a_worker_that_waits_for_it(any_lab: Lab) -> None:
+    any_lab.start("w1")
+    for number in range(5):
+        any_lab.desk.value(any_lab.desk.send("quick", mark=f"before{number}"))
+    any_lab.told("pause", "--queue", "default")
+    waiting = [any_lab.desk.send("quick", mark=f"q{number}") for number in range(10)]
+    any_lab.desk.value(any_lab.desk.send("mail", {"queue": "mail"}))
+    assert depth(any_lab) == Depth(ready=10)
+    any_lab.told("pause", "--queue", "mail")
+    waiting += [any_lab.desk.send("quick", mark=f"q{number}") for number in range(10, 20)]
+    assert depth(any_lab) == Depth(ready=20)
+    any_lab.told("resume", "--queue", "default", "--queue", "mail")
+    for each in waiting:
+        any_lab.desk.value(each)
+    kinds = [event.kind for event in all_events(any_lab.desk.app.store) if event.task_id in waiting]
+    assert EventKind.REQUEUED not in kinds
+    assert [any_lab.times(f"q{number}") for number in range(20)] == [1] * 20
 
 
 def test_a_pause_of_one_worker_is_its_own_and_stays_with_its_name(any_lab: Lab) -> None:

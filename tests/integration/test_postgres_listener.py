@@ -174,6 +174,6 @@ def listens(store: Store) -> None:
 
 def listening(admin: psycopg.Connection, store: Store) -> list[int]:
     assert isinstance(store.broker, PostgresBroker)
-    said = f'LISTEN "{store.broker._space.listeners.work._channel}_'  # that of its seat comes last
-    found = admin.execute("SELECT pid FROM pg_stat_activity WHERE starts_with(query, %s)", [said]).fetchall()
+    said = f'LISTEN "{store.broker._space.listeners.work._channel}"'
+    found = admin.execute("SELECT pid FROM pg_stat_activity WHERE query = %s", [said]).fetchall()
     return [pid for (pid,) in found]

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -13,6 +15,7 @@ import pytest
 from stem.backends import connect
 from stem.backends.postgres import bell, standing
 from stem.backends.postgres.broker import PostgresBroker
+from stem.backends.postgres.ear import Ear
 from stem.backends.postgres.exchange import Statement
 from stem.backends.postgres.standing import Standing
 from stem.contracts.store import Store
@@ -161,8 +164,7 @@ def test_what_was_said_over_a_connection_that_broke_is_asked_for(
     cut(admin, store)
     assert until(lambda: stands_by(store))
     assert ids(claim(store)) == ["a", "b"]
-    listens(store)
-    assert not stands_by(store)
+    sits(store)
     assert claim(store) == []
 
 
@@ -182,13 +184,49 @@ def test_what_was_heard_of_is_not_asked_for_again(store: Store, other: Store) ->
     assert store.broker.stand_down() == []
 
 
-def test_an_answer_that_never_came_makes_nothing_be_taken_twice(
-    store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+def test_what_is_heard_of_so_late_that_its_lease_may_be_over_is_leased_anew(
+    store: Store, other: Store, admin: psycopg.Connection, namespace: str
+) -> None:
+    sits(store, lease=4.0)
+    other.broker.push([a_push("a")])
+    let_time_pass(store, 1.1)
+    assert stands_by(store, lease=4.0)
+    assert ids(claim(store)) == ["a"]
+    query = "SELECT leased_until - enqueued_at FROM stem.messages WHERE ns = %s"
+    ((seconds,),) = admin.execute(query, [namespace]).fetchall()
+    assert seconds > 5.0
+
+
+def test_what_was_given_to_a_seat_is_known_though_others_found_it_empty(
+    store: Store, other: Store, admin: psycopg.Connection
+) -> None:
+    sits(store)
+    other.broker.push([a_push("a")])
+    cut(admin, store)
+    push_each(other, "b", "c")
+    assert ids(claim(other)) == ["b", "c"]
+    assert until(lambda: stands_by(store))
+    assert ids(claim(store)) == ["a"]
+
+
+def test_what_is_asked_for_takes_room(store: Store, other: Store, seats: "Seats") -> None:
+    sits(store, room=3, lease=4.0)
+    other.broker.push([a_push("a")])
+    let_time_pass(store, 1.1)  # so that it is asked for
+    assert stands_by(store, room=3, lease=4.0)
+    assert seats.all() == [(2, ["default"])]
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_an_answer_that_never_came_is_asked_for_again_and_taken_once(
+    store: Store, other: Store, monkeypatch: pytest.MonkeyPatch, *, is_heard: bool
 ) -> None:
     sits(store, room=5)
     other.broker.push([a_push("a")])
-    assert stands_by(store)
-    assert ids(claim(store)) == ["a"]
+    found = list[str]()
+    if is_heard:
+        assert stands_by(store, room=5)
+        found += ids(claim(store))
     link = broker_of(store)._space.link
     cells = link.cells
 
@@ -198,11 +236,43 @@ def test_an_answer_that_never_came_makes_nothing_be_taken_twice(
 
     with monkeypatch.context() as patch:
         patch.setattr(link, "cells", unanswered)
-        with pytest.raises(StoreUnavailable):
-            store.broker.stand_down()
-    assert store.broker.stand_down() == []
-    assert not stands_by(store)
+        assert store.broker.stand_down() == []
+    found += ids(store.broker.stand_down())
+    assert found == ["a"]
+    sits(store)
     assert claim(store) == []
+
+
+def test_an_ear_that_has_missed_something_is_replaced(
+    store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one whose connection has silently died, which the server does not know."""
+    sits(store)
+    deaf = ear_of(store)
+    monkeypatch.setattr(deaf, "hear", lambda seconds: (threading.Event().wait(min(seconds, 0.01)) and []) or [])
+    other.broker.push([a_push("a")])
+    let_time_pass(store, 1.1)
+    assert until(lambda: stands_by(store, room=1))
+    assert ids(claim(store)) == ["a"]
+    until(lambda: ear_of(store) not in (deaf, None))
+    sits(store)
+    other.broker.push([a_push("b")])
+    assert stands_by(store)
+    assert ids(claim(store)) == ["b"]
+
+
+def test_who_finds_his_seat_taken_hold_of_goes_on_without_it(
+    store: Store, other: Store, admin: psycopg.Connection, namespace: str
+) -> None:
+    """A push may have to wait for another with the same id."""
+    sits(store, room=2)
+    with admin.transaction():
+        admin.execute("SELECT FROM stem.seats WHERE ns = %s FOR UPDATE", [namespace])
+        other.broker.push([a_push("a"), a_push("b")])
+        assert stands_by(store, room=1, seconds=20)
+        assert ids(claim(store)) == ["a", "b"]
+        assert store.broker.stand_down() == []
+    until(lambda: store.broker.stand_down() == [] and standing_of(store)._seat is None)
 
 
 def test_what_came_too_late_belongs_to_who_has_claimed_it_since(store: Store, other: Store) -> None:
@@ -214,29 +284,30 @@ def test_what_came_too_late_belongs_to_who_has_claimed_it_since(store: Store, ot
     assert other.broker.settle([done(claimed)], worker=WORKER) == []
 
 
-def test_one_that_is_heard_of_too_late_is_refused_when_it_is_settled(store: Store, other: Store) -> None:
+def test_one_that_is_heard_of_when_it_is_anothers_is_left_to_him(store: Store, other: Store) -> None:
     sits(store, lease=0.05)
     other.broker.push([a_push("a")])
     until(lambda: other.broker.reclaim().returned)
     (claimed,) = claim(other)
-    assert stands_by(store)
-    (late,) = claim(store)
-    assert store.broker.settle([done(late)], worker=WORKER) == [late.lease]
+    assert not stands_by(store)
+    assert claim(store) == []
     assert other.broker.settle([done(claimed)], worker=WORKER) == []
 
 
 # Who is there
 
 
-def test_nobody_is_handed_anything_before_he_has_heard_something(store: Store, other: Store, seats: "Seats") -> None:
-    """Through some poolers nobody ever hears."""
-    waiting = in_thread(partial(stands_by, store, seconds=60))
-    until(lambda: broker_of(store)._space.listeners.work.mark is not None)
-    assert is_waiting(waiting)
-    assert seats.count() == 0
+def test_where_nobody_hears_what_is_said_to_him_alone_nobody_sits(
+    store: Store, other: Store, seats: "Seats", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As through a pooler that shares connections."""
+    monkeypatch.setattr(standing, "NOTIFY", "SELECT %s::text[], %s::text[]")
+    until(lambda: not stands_by(store) and (ear := ear_of(store)) is not None and ear.is_deaf)
     other.broker.push([a_push("a")])
-    assert waiting.result(20)
-    assert depth(other).ready == 1
+    assert stands_by(store)
+    assert (seats.count(), depth(other).ready) == (0, 1)
+    broker_of(store)._space.listeners.work.renew()
+    until(lambda: stands_by(store) and (ear := ear_of(store)) is not None and ear.seat is None)
 
 
 def test_a_worker_whose_connection_is_gone_is_handed_nothing(
@@ -245,7 +316,7 @@ def test_a_worker_whose_connection_is_gone_is_handed_nothing(
     sits(store)
     cut(admin, store)
     other.broker.push([a_push("a")])
-    assert seats.count() == 0
+    assert seats.all() == [(0, ["default"])]
     assert ids(claim(other)) == ["a"]
 
 
@@ -275,6 +346,35 @@ def test_seats_of_those_who_left_without_a_word_are_cleared_away(
     admin.execute(query, [namespace])
     sits(store)
     assert seats.count() == 1
+
+
+def test_where_old_versions_pile_up_nobody_sits(store: Store, admin: psycopg.Connection) -> None:
+    """As while a transaction stays open: a push would have to look at them all."""
+    admin.execute("INSERT INTO stem.seats SELECT 'bulk', n, 0, 0, 0, '{}', '{}' FROM generate_series(1, 10000) n")
+    try:
+        until(lambda: not stands_by(store) and standing_of(store)._not_before > monotonic())
+        assert standing_of(store)._seat is None
+    finally:
+        admin.execute("TRUNCATE stem.seats")
+
+
+def test_a_role_that_may_use_the_tables_may_push_after_the_upgrade(
+    postgres_server: PostgresServer, admin: psycopg.Connection, namespace: str
+) -> None:
+    schema, role = f"older_{namespace}", f"guest_{namespace}"
+    url = f"{postgres_server.url}&schema={schema}"
+    connect(url, Settings()).upkeep.close()
+    admin.execute(f"CREATE ROLE {role} LOGIN".encode())
+    try:
+        for kind in (f"SCHEMA {schema}", f"ALL TABLES IN SCHEMA {schema}", f"ALL SEQUENCES IN SCHEMA {schema}"):
+            admin.execute(f"GRANT ALL ON {kind} TO {role}".encode())
+        admin.execute(f"DROP TABLE {schema}.seats; UPDATE {schema}.version SET version = 10".encode())
+        connect(url, Settings()).upkeep.close()
+        guest = connect(url.replace("postgres:@", f"{role}:@"), Settings())
+        assert guest.broker.push([a_push("a")])[0].created
+        guest.upkeep.close()
+    finally:
+        admin.execute(f"DROP OWNED BY {role}; DROP ROLE {role}; DROP SCHEMA {schema} CASCADE".encode())
 
 
 def test_a_child_process_leaves_the_seat_of_its_parent_alone(store: Store, other: Store) -> None:
@@ -315,7 +415,7 @@ def test_who_stands_down_for_good_never_sits_again(store: Store, other: Store, s
     other.broker.push([a_push("a")])
     assert ids(store.broker.stand_down(for_good=True)) == ["a"]
     assert not stands_by(store)
-    assert seats.count() == 0
+    assert [free for free, _ in seats.all()] == [0]  # of what he was told, he has not said that he knows it
 
 
 def test_standing_down_ends_the_wait_and_its_queues_are_not_sat_for_again(
@@ -441,36 +541,27 @@ def sits(store: Store, *, room: int = 2, lease: float = LEASE) -> None:
     """It may be handed something, and hears of it when it waits again."""
 
     def is_seated() -> bool:
-        listens(store)
         assert not stands_by(store, room=room, lease=lease)
         return standing_of(store)._seat is not None
 
-    until(is_seated)  # a connection that has just broken is found out first
-
-
-def listens(store: Store) -> None:
-    """It has heard something over the connection that it has now."""
-    work = broker_of(store)._space.listeners.work
-    if work.seat is not None:
-        return
-    until(lambda: store.broker.wait(["silence"], timeout_seconds=0.01) or work.mark is not None)
-    store.broker.push([a_push(queue="noise")])
-    until(lambda: store.broker.wait(["silence"], timeout_seconds=0.01) or work.seat is not None)
-    (told,) = claim(store, "noise")
-    store.broker.settle([done(told)], worker=WORKER)
+    until(is_seated)
 
 
 def cut(admin: psycopg.Connection, store: Store) -> None:
     """The connection over which it listens ends, from the server's side."""
-    number = broker_of(store)._space.listeners.work.seat
-    assert number is not None
-    query = "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE query LIKE %s"
-    assert admin.execute(query, [f'LISTEN %_{number}"']).fetchall() == [(True,)]
+    ear = ear_of(store)
+    assert ear is not None
+    query = "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE query = %s"
+    assert admin.execute(query, [f'LISTEN "{ear.channel}"']).fetchall() == [(True,)]
 
 
 def push_each(store: Store, *names: str) -> None:
     for name in names:
         store.broker.push([a_push(name)])
+
+
+def ear_of(store: Store) -> Ear | None:
+    return broker_of(store)._space.listeners.work.ear
 
 
 def broker_of(store: Store) -> PostgresBroker:

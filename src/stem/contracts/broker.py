@@ -59,7 +59,7 @@ class Broker(ABC):
 
     def stand_down(self, *, for_good: bool = False) -> list[Delivery]:  # noqa: ARG002
         """Nothing is handed over any more, until `stand_by` is called again, or ever. Returns what was and no claim has
-        returned. For any thread."""
+        returned. For any thread; not for long, and if the store does not answer, not at all."""
         return []
 
     def rest(self) -> None:  # noqa: B027 - most have nothing to let go of

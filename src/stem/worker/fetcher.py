@@ -76,11 +76,9 @@ class Fetcher:
     def let_go(self, *, for_good: bool = False) -> None:
         """Nothing is handed over any more, until it waits again, or ever; what was goes to the pool, which knows better."""
         try:
-            handed = self._store.broker.stand_down(for_good=for_good)
+            self._hand_on(self._store.broker.stand_down(for_good=for_good))
         except StemError as error:
-            log.warning("store.lost while standing down: %s", error)  # what was handed over comes back by itself
-        else:
-            self._hand_on(handed)
+            log.warning("store.lost while standing down: %s", error)
 
     def hold_nothing(self) -> None:
         """Tasks take long: claim for free isolates only, until they are quick again."""

@@ -235,8 +235,8 @@ class Parts:
 
     def pause(self, queues: Sequence[str]) -> list[str]:
         self.paused.update(queues)
-        self.fetcher.let_go()
         self.pool.pause(queues)
+        self.fetcher.let_go()
         self._note(EventKind.WORKER_PAUSED, {"queues": list(queues)})
         return sorted(self.paused)
 

@@ -22,14 +22,21 @@ class AsOne:
 
     def claim(self, limit: int, lease_seconds: float) -> list[Delivery]:
         queues = self._open()
-        return self._broker.claim(queues, limit=limit, lease_seconds=lease_seconds) if queues else []
+        if not queues:
+            return self._broker.stand_down()
+        return self._broker.claim(queues, limit=limit, lease_seconds=lease_seconds)
 
     def wait(self, timeout_seconds: float, room: Callable[[], int], lease_seconds: float) -> None:
         queues = self._open()
         if len(queues) < len(self._queues):
             timeout_seconds = min(timeout_seconds, LOOK_SECONDS)  # one that is resumed is heard of soon
         if queues:
-            self._broker.stand_by(queues, room=room, lease_seconds=lease_seconds, timeout_seconds=timeout_seconds)
+            self._broker.stand_by(
+                queues,
+                room=lambda: room() if self._open() == queues else 0,  # one may be paused meanwhile
+                lease_seconds=lease_seconds,
+                timeout_seconds=timeout_seconds,
+            )
         else:
             time.sleep(timeout_seconds)
 

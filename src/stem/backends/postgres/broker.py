@@ -91,7 +91,7 @@ class PostgresBroker(Broker):
     ) -> bool:
         """With room it is about the seat as well."""
         names = list(dict.fromkeys(queues))
-        standing, times_left = self._standing, self._standing.times_left
+        standing, times_left = self._standing, 0 if room is None else self._standing.enter()
         if room is not None and standing.has_some:
             return True
         emptied = self._emptied

@@ -17,6 +17,9 @@ from stem.core.delivery import Delivery, Lease
 
 Heard = News | Delivery
 
+TRIAL = "are you there"
+_TRIAL = TRIAL.encode()
+_TRIAL_SECONDS = 1.0
 _HEAD = msgspec.json.Decoder(tuple[str, int, str, str])
 _LOCK = b"SELECT pg_advisory_lock($1)"
 
@@ -24,10 +27,12 @@ _LOCK = b"SELECT pg_advisory_lock($1)"
 class Ear:
     """For one thread at a time, but for `rouse`."""
 
-    def __init__(self, wire: PGconn, seat: int | None = None) -> None:
+    def __init__(self, wire: PGconn, seat: int | None = None, channel: str = "") -> None:
         self._wire = wire
         self.seat = seat  # its number, if tasks may be handed over here
-        self.has_heard = False  # so it can; through some poolers nobody does
+        self.channel = channel  # of the seat
+        self.tried_at: float | None = None
+        self.has_heard = False  # something on that channel, so it can
         self._awake, self._waker = socket.socketpair()
         self._poller = select.poll()
         for each in (self._wire.socket, self._awake.fileno()):
@@ -35,11 +40,12 @@ class Ear:
 
     @classmethod
     def seated(cls, wire: PGconn, channel: str, seconds: float) -> Self:
-        """Raises the driver's errors."""
+        """The lock on its number says that it is there, as long as it is. Raises the driver's errors."""
         number = secrets.randbits(62)
-        listening = Statement(f"LISTEN {identifier(f'{channel}_{number}')}".encode(), ())
+        own = f"{channel}_{number}"
+        listening = Statement(f"LISTEN {identifier(own)}".encode(), ())
         Conversation(wire, "utf-8").hold(monotonic() + seconds, Statement(_LOCK, (str(number),)), listening)
-        return cls(wire, number)
+        return cls(wire, number, own)
 
     def hear(self, seconds: float) -> list[Heard]:
         """What was told since the last time; if nothing was, the first that is told within the time, or nothing if it is
@@ -62,11 +68,18 @@ class Ear:
         self._awake.close()
         self._waker.close()
 
+    @property
+    def is_deaf(self) -> bool:
+        """It was tried out, and heard nothing."""
+        return self.tried_at is not None and not self.has_heard and monotonic() - self.tried_at > _TRIAL_SECONDS
+
     def _told(self) -> list[Heard]:
         told = []
         while (notice := self._wire.notifies()) is not None:
-            told.append(_read(notice.extra))
-            self.has_heard = True
+            if notice.extra == _TRIAL:
+                self.has_heard = True
+            else:
+                told.append(_read(notice.extra))
         return told
 
 

@@ -64,7 +64,10 @@ class Listener:
     def __init__(self, link: Speaking, channel: str) -> None:
         self._link = link
         self._channel = channel
-        self.receive: Callable[[Delivery], bool] | None = None  # False: it was known
+        self.receive: Callable[[Delivery, float], bool] | None = (
+            None  # which is at most so old; False: he does not take it
+        )
+        self._is_deaf = False  # through here nobody hears what is said to him alone
         self._is_closed = False
         self._count = 0  # of news, and of moments at which some may have been missed
         self._begin()
@@ -78,6 +81,7 @@ class Listener:
         self._ear: Ear | None = None
         self._is_over = threading.Event()  # the ear is of no more use
         self._used_at = 0.0
+        self._heard_at = 0.0
 
     @property
     def mark(self) -> int | None:
@@ -85,10 +89,8 @@ class Listener:
         return None if self._ear is None or self._pid != os.getpid() else self._count
 
     @property
-    def seat(self) -> int | None:
-        """Its number, if it is known that what is said here is heard."""
-        ear = self._ear
-        return ear.seat if ear is not None and ear.has_heard and self._pid == os.getpid() else None
+    def ear(self) -> Ear | None:
+        return self._ear if self._pid == os.getpid() else None
 
     def until(
         self,
@@ -130,6 +132,10 @@ class Listener:
                 poll = _SOON_SECONDS if is_woken else min(max(poll * 2, _FIRST_POLL_SECONDS), slowest_poll_seconds)
         finally:
             self._leave(waiter)
+
+    def renew(self) -> None:
+        """The ear has missed something: take another."""
+        self._is_over.set()
 
     def rouse(self) -> None:
         """All who wait look again, at once."""
@@ -190,13 +196,15 @@ class Listener:
         ear = self._ear
         if ear is None or not self._hearing.acquire(blocking=False):
             return False
-        end = monotonic() + seconds
+        now = monotonic()
+        end, late = now + seconds, now - self._heard_at
         try:
             left = seconds
             while ear is self._ear:
                 for heard in ear.hear(max(0.0, left)):
-                    self._heed(heard, waiter)
-                left = end - monotonic()
+                    self._heed(heard, waiter, late)
+                self._heard_at, late = monotonic(), 0.0
+                left = end - self._heard_at
                 if waiter.is_woken or left <= 0:
                     break
         except Error:
@@ -215,10 +223,10 @@ class Listener:
         if following is not None:
             following.call()
 
-    def _heed(self, heard: Heard, by: Waiter) -> None:
+    def _heed(self, heard: Heard, by: Waiter, late_seconds: float) -> None:
         if isinstance(heard, News):
             self._wake(heard, by)
-        elif self.receive is not None and self.receive(heard):
+        elif self.receive is not None and self.receive(heard, late_seconds):
             self._wake_all(by)
 
     def _wake_all(self, by: Waiter) -> None:
@@ -263,11 +271,13 @@ class Listener:
                     self._thread = None
 
     def _opened(self, wire: PGconn) -> Ear:
-        return Ear(wire) if self.receive is None else Ear.seated(wire, self._channel, self._link.timeout_seconds)
+        if self.receive is None or self._is_deaf:
+            return Ear(wire)
+        return Ear.seated(wire, self._channel, self._link.timeout_seconds)
 
     def _keep(self, ear: Ear) -> None:
         self._is_over.clear()
-        self._used_at = monotonic()
+        self._used_at = self._heard_at = monotonic()
         self._ear = ear
         self._wake(News(lost=True))  # what was told before we listened is lost on us
         try:
@@ -275,6 +285,7 @@ class Listener:
                 pass
         finally:
             self._ear = None
+            self._is_deaf |= ear.is_deaf
             ear.rouse()
             with self._hearing:  # nobody uses it any more
                 ear.close()

@@ -114,11 +114,23 @@ def _migrate(conn: Timed, link: Link) -> None:
     for table in _TABLES:
         if version < _SINCE.get(table, 1):
             conn.execute(text(f"tables/{table}.sql"))
+            if version > 0:
+                _let_in(conn, table)
     conn.execute("DROP SEQUENCE IF EXISTS fence_seq")  # of versions up to 7
     if version == 0:
         conn.execute("INSERT INTO version (version) VALUES (%s)", [VERSION])
     _make_verbs(conn)
     conn.execute("UPDATE version SET version = %s", [VERSION])
+
+
+def _let_in(conn: Timed, table: str) -> None:
+    """Whoever may use our tables, besides their owner, may use one that is new among them."""
+    found = conn.execute(
+        "SELECT DISTINCT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END"
+        " FROM pg_class c, aclexplode(c.relacl) WHERE c.oid = 'messages'::regclass AND grantee <> c.relowner"
+    ).fetchall()
+    for (role,) in found:
+        conn.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {role}".encode())
 
 
 def _make_verbs(conn: Timed) -> None:

@@ -10,4 +10,4 @@ CREATE UNLOGGED TABLE IF NOT EXISTS seats (
     queues  text[] NOT NULL,
     given   text[] NOT NULL,
     PRIMARY KEY (ns, number)
-) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0)

@@ -24,7 +24,7 @@ BEGIN
         IF _seat IS NOT NULL THEN
             _handed := json_build_array(_id, _fence, _name, _queue)::text || E'\n' || _body;
             IF pg_try_advisory_xact_lock(_seat) THEN
-                DELETE FROM seats s WHERE s.ns = _ns AND s.number = _seat;
+                UPDATE seats s SET free = 0 WHERE s.ns = _ns AND s.number = _seat;  -- not what it was given: he may ask for it
                 _seat := NULL;
             ELSIF octet_length(_handed) > 7900 OR EXISTS (  -- a notification takes less than 8000
                 SELECT FROM messages m WHERE m.ns = _ns AND m.queue = _queue AND m.place = 0
