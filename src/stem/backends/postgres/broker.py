@@ -14,8 +14,9 @@ from stem.backends.postgres.pushing import push, push_one
 from stem.backends.postgres.refusals import is_full_of_news
 from stem.backends.postgres.settling import done_columns, mixed_columns
 from stem.backends.postgres.space import Space, flushing
-from stem.backends.postgres.standing import Standing
+from stem.backends.postgres.standing import PostgresStanding
 from stem.backends.postgres.statements import ask, call, numbered
+from stem.backends.standing import SIT_SECONDS
 from stem.contracts.broker import Broker
 from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
@@ -27,7 +28,6 @@ from stem.core.settle import MAX_DEATHS
 _MOST = 2**31 - 1  # as large as the server's integers
 _PURGE_STEP = 1000
 _NEVER_SECONDS = 3600.0  # as good as
-_SIT_SECONDS = 0.003  # until a worker that waits again takes a seat: what it has just been given begins first
 _FLOOD = 5000  # expired tasks after which a claim stops to commit; claim.sql says the same
 
 
@@ -44,7 +44,7 @@ class PostgresBroker(Broker):
     def __init__(self, space: Space, housekeeper: Housekeeper) -> None:
         self._space = space
         self._housekeeper = housekeeper
-        self._standing = Standing(space)
+        self._standing = PostgresStanding(space)
         self._emptied: Emptied | None = None  # by the last claim
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
@@ -114,7 +114,7 @@ class PostgresBroker(Broker):
             return True if is_ready or due_at <= monotonic() or standing.has_some else None
 
         def next_look() -> float:
-            return _SIT_SECONDS if is_due() else due_at - monotonic() + 0.001
+            return SIT_SECONDS if is_due() else due_at - monotonic() + 0.001
 
         def concerns(told: News) -> bool:
             return told.any_queue or not told.queues.isdisjoint(names)

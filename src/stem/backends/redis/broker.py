@@ -1,6 +1,6 @@
 """Push, claim, keep and end tasks on Redis: each verb is one script."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -10,6 +10,8 @@ import msgspec
 from stem.backends.redis import shapes
 from stem.backends.redis.queues import occupied
 from stem.backends.redis.space import POLL_SECONDS, Space, microseconds, pack
+from stem.backends.redis.standing import RedisStanding
+from stem.backends.standing import SIT_SECONDS
 from stem.contracts.broker import Broker
 from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
 from stem.core.envelope import Push, Receipt
@@ -36,6 +38,7 @@ class Emptied:
 class RedisBroker(Broker):
     def __init__(self, space: Space) -> None:
         self._space = space
+        self._standing = RedisStanding(space)
         self._emptied: Emptied | None = None  # by the last claim
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
@@ -54,6 +57,8 @@ class RedisBroker(Broker):
         ]
 
     def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
+        if handed := self._standing.take():
+            return handed
         names, lease = list(dict.fromkeys(queues)), microseconds(lease_seconds)
         deliveries: list[Delivery] = []
         more, due, mark = limit > 0, 0, self._space.ears.mark
@@ -70,26 +75,50 @@ class RedisBroker(Broker):
         return deliveries
 
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
-        """A due time that falls within the wait ends it, even if the push that set it is long past."""
+        return self._wait(queues, None, 0.0, timeout_seconds)
+
+    def stand_by(
+        self, queues: Sequence[str], *, room: Callable[[], int], lease_seconds: float, timeout_seconds: float
+    ) -> bool:
+        return self._wait(queues, room, lease_seconds, timeout_seconds)
+
+    def _wait(
+        self, queues: Sequence[str], room: Callable[[], int] | None, lease_seconds: float, timeout_seconds: float
+    ) -> bool:
+        """A due time that falls within the wait ends it, even if the push that set it is long past. With room it is about the
+        seat as well."""
         names = list(dict.fromkeys(queues))
+        standing, times_left = self._standing, self._standing.enter()
+        if room is not None and standing.has_some:
+            return True
         emptied, self._emptied = self._emptied, None
         known = None
         if emptied is not None and emptied.queues == names and emptied.mark is not None and timeout_seconds > 0:
             known = _Due.at(emptied.due_at) if emptied.mark is self._space.ears.mark else None
 
         def look(left: float) -> _Due:
+            if room is not None:
+                return _Due(standing.sit(names, room(), lease_seconds, times_left, left))
             return _Due(int(self._space.run("due", names, within=left)))
 
+        def pause(due: _Due) -> float:
+            return SIT_SECONDS if room is not None and standing.is_due(names, room()) else due.pause
+
         due = self._space.wait(
-            [f"wake:{name}" for name in names],
+            [*(f"wake:{name}" for name in names), *([] if room is None else [standing.channel])],
             look,
             timeout_seconds=timeout_seconds,
-            pause=lambda due: due.pause,
+            is_news=lambda told: not told or standing.hear(told),
+            pause=pause,
             on_news=NOW,  # whoever is woken claims at once: asking first whether it is worth it would only cost time
             known=known,
             stays_tuned=True,
+            is_off=lambda: room is not None and standing.times_left != times_left,
         )
         return bool(due)
+
+    def stand_down(self, *, for_good: bool = False) -> list[Delivery]:
+        return self._standing.leave(for_good=for_good)
 
     def rest(self) -> None:
         self._space.ears.tune_out()

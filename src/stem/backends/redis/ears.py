@@ -25,10 +25,10 @@ class Ear:
         """It was tuned in since the last use, and nothing came."""
         return self._was_tuned
 
-    def listen(self, seconds: float, is_news: Callable[[bytes], bool]) -> bool:
-        """Sleep until news came, the time is up, or the store was closed; True for the first."""
+    def listen(self, seconds: float, is_news: Callable[[bytes], bool], is_off: Callable[[], bool]) -> bool:
+        """Sleep until news came, the time is up, the store was closed, or the wait is off; True for the first."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and not self._link.is_closed:
+        while (left := end - time.monotonic()) > 0 and not self._link.is_closed and not is_off():
             if self._wire.can_read(min(left, SLICE_SECONDS)) and self._heard(is_news):
                 return True
         return False
@@ -47,6 +47,7 @@ class Ears:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._tuned: tuple[Wire, frozenset[str]] | None = None  # the one that is kept so, and to what
+        self._is_in_doubt = False
 
     @property
     def mark(self) -> object:
@@ -66,18 +67,24 @@ class Ears:
             tuned = self._take_tuned(channels) if stays_tuned else None
             wire = tuned or self._subscribed(channels, seconds)
             yield Ear(self._link, wire, was_tuned=tuned is not None)
-            if stays_tuned:
+            if stays_tuned and not self._is_in_doubt:
                 self._tuned = wire, frozenset(channels)  # anew each time: who was not there cannot know what was heard
                 self._link.tuned.give(wire)
-            else:
+                wire = None
+            elif not self._is_in_doubt:
                 self._rest(wire)
-            wire = None
+                wire = None
+            self._is_in_doubt = False
         except (exceptions.RedisError, OSError) as error:
             self._link.heed(error, seconds)
             raise explain(error, self._link.place, seconds) from error
         finally:
             if wire is not None:
                 wire.disconnect()
+
+    def doubt(self) -> None:
+        """The one that is in use, by the caller, has missed something."""
+        self._is_in_doubt = True
 
     def tune_out(self) -> None:
         if self._tuned is None:

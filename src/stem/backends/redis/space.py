@@ -53,12 +53,14 @@ class Space:
         on_news: T | None = None,
         known: T | None = None,
         stays_tuned: bool = False,
+        is_off: Callable[[], bool] = lambda: False,
     ) -> T:
         """The first true thing that `look` sees, or its last false one when the time is up.
 
         `look` gets the seconds left. Nothing is missed between looking and sleeping: the ear is open before the second
         look. `pause` says how soon to look again without any news. Where `on_news` is given, news are answer enough. `known`
-        stands for the first looks, if the ear was open when that was seen, and has heard nothing since.
+        stands for the first looks, if the ear was open when that was seen, and has heard nothing since. `is_off` is asked now and
+        then: it ends the sleep, and calls for a look.
         """
         end = time.monotonic() + timeout_seconds
         seen = look(max(LOOK_SECONDS, timeout_seconds)) if known is None else known
@@ -75,7 +77,7 @@ class Space:
                     left = end - time.monotonic()
                     if seen or left <= 0 or self.link.is_closed:
                         return seen
-                    if ear.listen(min(left, POLL_SECONDS, pause(seen)), is_news) and on_news is not None:
+                    if ear.listen(min(left, POLL_SECONDS, pause(seen)), is_news, is_off) and on_news is not None:
                         return on_news
         except StoreUnavailable:
             # The caller's time may be shorter than the server's: what ran out first is no fault of the server's.

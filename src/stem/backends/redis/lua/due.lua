@@ -1,18 +1,5 @@
--- needs: call
+-- needs: call due
 -- Broker.wait: when may a claim on these queues find something?
 -- INPUT {queues}
 -- Reply: microseconds until then; 0 for now, -1 if nothing waits.
-local first = -1
-for _, queue in ipairs(INPUT) do
-  if redis.call('EXISTS', PREFIX .. 'ready:' .. queue) == 1 then
-    return 0
-  end
-  local head = redis.call('ZRANGE', PREFIX .. 'delayed:' .. queue, 0, 0, 'WITHSCORES')
-  if head[2] then
-    local left = math.max(0, tonumber(head[2]) - NOW)
-    if first < 0 or left < first then
-      first = left
-    end
-  end
-end
-return first
+return due_in(INPUT)

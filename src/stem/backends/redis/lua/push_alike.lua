@@ -1,7 +1,8 @@
--- needs: call tasks entry log
+-- needs: call tasks entry log seats
 -- Broker.push of many that differ in id, meta and body only, and have no options: store all, or none if an id is known.
 -- INPUT {name, queue, priority, ids, each once}. ARGV[3] and on: what is stored of each as it came, packed: fields ID to BODY.
 -- Reply: 1 if they are stored.
+-- A single one is handed to a worker that waits, if there is one and nothing is ahead: leased to it, and told to it whole.
 local name, queue, priority, ids = unpack(INPUT)
 local count, keys = #ids, {}
 for i = 1, count do
@@ -14,6 +15,29 @@ end
 local last, rank = last_number('seq'), (9 - priority) * RANK
 local front, back = new_front(false, false, false), new_back(NOW)
 local pack, writes, index, ready = cmsgpack.pack, {}, {}, {}
+local function hand_over()
+  local number, seat = seat_for(queue)
+  if not number then
+    return false
+  end
+  -- As a claim makes it: never below the clock.
+  local fence = math.max(last_number('fence') + 1, NOW)
+  local packed = packed_head(WIDTH, fence, true) .. front:sub(HEAD + 1) .. pack(last + 1) .. ARGV[3] .. back
+  if redis.call('PUBLISH', seat_channel(number), packed) == 0 then
+    fill_seat(number, seat)
+    return false
+  end
+  local given = PREFIX .. 'given:' .. number
+  numbers.fence = fence
+  writes[1], writes[2] = keys[1], packed
+  redis.call('ZADD', PREFIX .. 'leases', NOW + seat.lease, ids[1])
+  redis.call('HINCRBY', PREFIX .. 'running', queue, 1)
+  redis.call('RPUSH', given, string.format('%d:', fence) .. ids[1])
+  redis.call('PEXPIRE', given, SEAT_LIFE)
+  fill_seat(number, seat, 1)
+  return true
+end
+
 for i = 1, count do
   local id, seq, even = ids[i], last + i, 2 * i
   local odd = even - 1
@@ -21,11 +45,16 @@ for i = 1, count do
   index[odd], index[even] = seq, id
   ready[odd], ready[even] = rank + seq, id
 end
+local is_handed = count == 1 and hand_over()
 numbers.seq = last + count
 spread(writes, 'MSET')
 spread(index, 'ZADD', PREFIX .. 'index')
-spread(ready, 'ZADD', PREFIX .. 'ready:' .. queue)
-announce(queue)
+if is_handed then
+  redis.call('SADD', PREFIX .. 'queues', queue)
+else
+  spread(ready, 'ZADD', PREFIX .. 'ready:' .. queue)
+  announce(queue)
+end
 for first = 1, count, CHUNK do
   local some = { unpack(ids, first, math.min(first + CHUNK - 1, count)) }
   write_chunk({ 'enqueued', NOW, some, name, queue, 0, false, NOW, false, false }, #some)

@@ -1,0 +1,48 @@
+"""Workers that wait, and what they are handed."""
+
+import psycopg
+import redis
+
+from stem.backends.standing import Standing
+from stem.contracts.store import Store
+from support.builders import a_push
+from support.until import until
+
+LEASE = 60.0
+
+
+def stands_by(
+    store: Store, queues: tuple[str, ...] = ("default",), *, room: int = 2, lease: float = LEASE, seconds: float = 0.05
+) -> bool:
+    return store.broker.stand_by(queues, room=lambda: room, lease_seconds=lease, timeout_seconds=seconds)
+
+
+def sits(store: Store, *, room: int = 2, lease: float = LEASE) -> None:
+    """It may be handed something, and hears of it when it waits again."""
+
+    def is_seated() -> bool:
+        assert not stands_by(store, room=room, lease=lease)
+        return standing_of(store)._seat is not None
+
+    until(is_seated)
+
+
+def push_each(store: Store, *names: str) -> None:
+    for name in names:
+        store.broker.push([a_push(name)])
+
+
+def standing_of(store: Store) -> Standing:
+    standing = store.broker._standing  # type: ignore[attr-defined]
+    assert isinstance(standing, Standing)
+    return standing
+
+
+def seats(url: str, namespace: str) -> int:
+    """How many have a seat, and room."""
+    if url.startswith("redis"):
+        with redis.Redis.from_url(url) as client:
+            return int(client.zcard(f"stem:{{{namespace}}}:seats:default"))
+    with psycopg.connect(url) as conn:
+        ((count,),) = conn.execute("SELECT count(*) FROM stem.seats WHERE ns = %s AND free > 0", [namespace]).fetchall()
+        return int(count)
