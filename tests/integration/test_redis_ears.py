@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 
 import pytest
+import redis
 
 from stem.backends import connect
+from stem.backends.redis import ears
 from stem.backends.redis.broker import RedisBroker
 from stem.contracts.store import Store
 from stem.core.config import Settings
-from support.asking import claim
+from support.asking import claim, ids, let_time_pass
 from support.beside import in_thread, is_waiting
 from support.builders import a_push, pushes
+from support.seating import sits, stands_by
 from support.servers import RedisServer
 from support.until import until
 
@@ -29,6 +32,12 @@ def other(redis_server: RedisServer, namespace: str) -> Iterator[Store]:
     opened = connect(redis_server.url, Settings(namespace=namespace, timeout_seconds=30.0))
     yield opened
     opened.upkeep.close()
+
+
+@pytest.fixture
+def server(redis_server: RedisServer) -> Iterator["redis.Redis"]:
+    with redis.Redis(port=redis_server.port, decode_responses=True) as client:
+        yield client
 
 
 def test_who_waits_again_and_again_does_not_look_in_between(
@@ -123,6 +132,34 @@ def test_a_closed_store_leaves_nobody_listening(store: Store, other: Store) -> N
     assert listeners(other, "default") == 1
     store.upkeep.close()
     until(lambda: listeners(other, "default") == 0)
+
+
+def test_what_was_handed_over_on_a_connection_that_broke_is_asked_for(
+    store: Store, other: Store, server: "redis.Redis"
+) -> None:
+    sits(store)
+    other.broker.push([a_push("a")])
+    server.client_kill_filter(_type="pubsub")
+    assert stands_by(store)
+    assert ids(claim(store)) == ["a"]
+    server.client_kill_filter(_type="pubsub")
+    other.broker.push([a_push("b")])  # nobody hears it
+    assert ids(claim(other)) == ["b"]
+
+
+def test_a_connection_that_has_missed_something_is_replaced(
+    store: Store, other: Store, server: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that has silently died, which the server does not know."""
+    sits(store)
+    (before,) = server.client_list(_type="pubsub")
+    monkeypatch.setattr(ears.Ear, "listen", lambda *_: False)
+    monkeypatch.setattr(ears.Ears, "_take_tuned", lambda self, _: self._link.tuned.take())
+    other.broker.push([a_push("a")])
+    let_time_pass(store, 1.1)
+    assert stands_by(store, room=1)
+    assert ids(claim(store)) == ["a"]
+    until(lambda: before["id"] not in {each["id"] for each in server.client_list(_type="pubsub")})
 
 
 def listeners(store: Store, queue: str) -> int:

@@ -20,6 +20,7 @@ from stem.core.record import TaskFilter, moment
 from stem.core.revoke import RevokeRequest
 from support.asking import in_time, let_time_pass
 from support.builders import a_push, dead, done, pushes
+from support.seating import sits, stands_by
 from support.servers import RedisServer
 from support.until import until
 
@@ -107,7 +108,11 @@ def live(store: Store, number: int) -> Iterator[None]:
     store.revokes.put([RevokeRequest(task_id="x", expires_seconds=0.2)])
     store.rollups.put([MinuteRow(minute=moment(store.upkeep.now()))])
     store.staging.stage(f"job{number}", "part", calls_of(pushes(f"d{number}", queue="staged")))
+    sits(store, queue="handed")
+    store.broker.push(pushes(f"e{number}", queue="handed"))
     yield
+    (handed,) = store.broker.stand_down()
+    store.broker.settle([done(handed)], worker="w")
     store.staging.promote(f"job{number}", [Part("part", 1)])
     first, second = store.broker.claim(["default"], limit=9, lease_seconds=60)
     yield
@@ -116,6 +121,8 @@ def live(store: Store, number: int) -> Iterator[None]:
     store.deadletters.purge(DeadFilter())
     store.broker.purge("default")
     store.broker.purge("staged")
+    assert not stands_by(store, ("handed",))  # so it says that it has heard
+    assert store.broker.stand_down() == []
     yield
 
 

@@ -17,11 +17,11 @@ def stands_by(
     return store.broker.stand_by(queues, room=lambda: room, lease_seconds=lease, timeout_seconds=seconds)
 
 
-def sits(store: Store, *, room: int = 2, lease: float = LEASE) -> None:
+def sits(store: Store, *, queue: str = "default", room: int = 2, lease: float = LEASE) -> None:
     """It may be handed something, and hears of it when it waits again."""
 
     def is_seated() -> bool:
-        assert not stands_by(store, room=room, lease=lease)
+        assert not stands_by(store, (queue,), room=room, lease=lease)
         return standing_of(store)._seat is not None
 
     until(is_seated)

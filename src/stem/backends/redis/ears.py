@@ -83,8 +83,12 @@ class Ears:
                 wire.disconnect()
 
     def doubt(self) -> None:
-        """The one that is in use, by the caller, has missed something."""
-        self._is_in_doubt = True
+        """The one that is tuned in, or that the caller uses, has missed something, or it has not been read for long."""
+        if (wire := self._link.tuned.take()) is None:
+            self._is_in_doubt = True
+        else:
+            self._tuned = None
+            wire.disconnect()
 
     def tune_out(self) -> None:
         if self._tuned is None:
