@@ -161,10 +161,10 @@ def test_what_was_heard_of_is_not_asked_for_again(store: Store, other: Store) ->
 
 
 def test_what_is_asked_for_takes_room(store: Store, other: Store) -> None:
-    sits(store, room=3, lease=4.0)
+    sits(store, room=3, lease=2.0)
     other.broker.push([a_push("a")])
-    let_time_pass(store, 1.1)  # so that it is asked for
-    assert stands_by(store, room=3, lease=4.0)
+    let_time_pass(store, 0.6)  # so that it is asked for
+    assert stands_by(store, room=3, lease=2.0)
     push_each(other, "b", "c", "d")
     assert (depth(other).running, depth(other).ready) == (3, 1)
 
