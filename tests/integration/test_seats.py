@@ -22,7 +22,7 @@ from support.asking import WORKER, claim, depth, ids, kinds_of, let_time_pass
 from support.beside import in_thread, is_waiting
 from support.builders import a_push, done
 from support.fleet import Fleet, a_fleet
-from support.seating import LEASE, push_each, seats, sits, standing_of, stands_by
+from support.seating import LEASE, listeners, push_each, seats, sits, standing_of, stands_by
 from support.until import until
 
 
@@ -324,6 +324,7 @@ def test_when_an_idle_worker_is_killed_nothing_waits_for_its_leases(fleet: Fleet
     until(lambda: seats(url, namespace) == 2)
     killed.send(signal.SIGKILL)
     killed.process.wait(20)
+    until(lambda: listeners(url, namespace) == 1)  # what is handed to him before he is missed comes back by its lease
     fleet.ended([fleet.push("note", f"after{number}")[0] for number in range(10)], seconds=10)
     assert left.is_alive
 

@@ -3,6 +3,7 @@
 import psycopg
 import redis
 
+from stem.backends.postgres.bell import channel_for, channel_of
 from stem.backends.standing import Standing
 from stem.contracts.store import Store
 from support.builders import a_push
@@ -45,4 +46,17 @@ def seats(url: str, namespace: str) -> int:
             return int(client.zcard(f"stem:{{{namespace}}}:seats:default"))
     with psycopg.connect(url) as conn:
         ((count,),) = conn.execute("SELECT count(*) FROM stem.seats WHERE ns = %s AND free > 0", [namespace]).fetchall()
+        return int(count)
+
+
+def listeners(url: str, namespace: str) -> int:
+    """How many the server knows to listen for work."""
+    if url.startswith("redis"):
+        with redis.Redis.from_url(url) as client:
+            ((_, count),) = client.pubsub_numsub(f"stem:{{{namespace}}}:wake:default")
+            return int(count)
+    said = f'LISTEN "{channel_for(channel_of("stem", namespace), "work")}'
+    with psycopg.connect(url) as conn:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE starts_with(query, %s)"
+        ((count,),) = conn.execute(query, [said]).fetchall()
         return int(count)
