@@ -92,14 +92,26 @@ class RedisBroker(Broker):
         if room is not None and standing.has_some:
             return True
         emptied, self._emptied = self._emptied, None
-        known = None
+        known, is_told, is_handed = None, False, False
+        due_at = None if emptied is None else emptied.due_at
         if emptied is not None and emptied.queues == names and emptied.mark is not None and timeout_seconds > 0:
-            known = _Due.at(emptied.due_at) if emptied.mark is self._space.ears.mark else None
+            known = _Due.at(due_at) if emptied.mark is self._space.ears.mark else None
 
         def look(left: float) -> _Due:
-            if room is not None:
-                return _Due(standing.sit(names, room(), lease_seconds, times_left, left))
-            return _Due(int(self._space.run("due", names, within=left)))
+            nonlocal due_at
+            if room is None:
+                seen = _Due(int(self._space.run("due", names, within=left)))
+            else:
+                seen = _Due(standing.sit(names, room(), lease_seconds, times_left, left))
+            due_at = seen.at_moment
+            return seen
+
+        def is_news(told: bytes) -> bool:
+            nonlocal is_told, is_handed
+            if told and not standing.hear(told):
+                return False
+            is_told, is_handed = is_told or not told, is_handed or bool(told)
+            return True
 
         def pause(due: _Due) -> float:
             return SIT_SECONDS if room is not None and standing.is_due(names, room()) else due.pause
@@ -108,13 +120,15 @@ class RedisBroker(Broker):
             [*(f"wake:{name}" for name in names), *([] if room is None else [standing.channel])],
             look,
             timeout_seconds=timeout_seconds,
-            is_news=lambda told: not told or standing.hear(told),
+            is_news=is_news,
             pause=pause,
             on_news=NOW,  # whoever is woken claims at once: asking first whether it is worth it would only cost time
             known=known,
             stays_tuned=True,
             is_off=lambda: room is not None and standing.times_left != times_left,
         )
+        if is_handed and not is_told:  # which says nothing of what else there is
+            self._emptied = Emptied(names, self._space.ears.mark, due_at)
         return bool(due)
 
     def stand_down(self, *, for_good: bool = False) -> list[Delivery]:
@@ -223,6 +237,10 @@ class _Due:
     @classmethod
     def at(cls, moment: float | None) -> "_Due":
         return cls(-1 if moment is None else max(0, microseconds(moment - monotonic())))
+
+    @property
+    def at_moment(self) -> float | None:
+        return None if self._left < 0 else monotonic() + self._left / 1_000_000
 
     def __bool__(self) -> bool:
         return self._left == 0
