@@ -5,15 +5,16 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from stem.backends import connect
+from stem.backends import connect, standing
 from stem.backends.redis import ears
 from stem.backends.redis.broker import RedisBroker
 from stem.contracts.store import Store
 from stem.core.config import Settings
+from stem.core.errors import StemError
 from support.asking import claim, ids, let_time_pass
 from support.beside import in_thread, is_waiting
 from support.builders import a_push, pushes
-from support.seating import sits, stands_by
+from support.seating import sits, standing_of, stands_by
 from support.servers import RedisServer
 from support.until import until
 
@@ -160,6 +161,38 @@ def test_a_connection_that_has_missed_something_is_replaced(
     assert stands_by(store, room=1)
     assert ids(claim(store)) == ["a"]
     until(lambda: before["id"] not in {each["id"] for each in server.client_list(_type="pubsub")})
+
+
+def test_what_the_server_refuses_is_told_to_nobody(store: Store, other: Store, server: "redis.Redis") -> None:
+    sits(store)
+    server.config_set("min-replicas-to-write", 1)
+    try:
+        with pytest.raises(StemError):
+            other.broker.push([a_push("a")])
+    finally:
+        server.config_set("min-replicas-to-write", 0)
+    assert not stands_by(store)
+    assert claim(store) == []
+
+
+def test_what_was_asked_for_is_forgotten_in_time(store: Store, other: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may never be heard of."""
+    monkeypatch.setattr(standing, "_LATEST_SECONDS", 0.0)
+    sits(store)
+    for number in range(5):
+        other.broker.push([a_push(f"t{number}")])
+        assert stands_by(store)
+        assert ids(claim(store)) == [f"t{number}"]
+        assert not stands_by(store)
+    assert len(standing_of(store)._handed._asked_for) <= 1
+
+
+def test_who_has_left_for_good_asks_no_more_than_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    sits(store)
+    store.broker.stand_down(for_good=True)
+    scripts = scripts_of(store, monkeypatch)
+    assert not stands_by(store, seconds=0.5)
+    assert len(scripts) <= 3
 
 
 def listeners(store: Store, queue: str) -> int:

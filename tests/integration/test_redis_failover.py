@@ -14,9 +14,10 @@ from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.config import Settings
 from stem.core.errors import StoreUnavailable
-from support.asking import answered
+from support.asking import answered, claim, ids
 from support.beside import in_thread, takes_less_than
 from support.builders import a_push
+from support.seating import seats, stands_by
 from support.servers import RedisServer
 from support.until import until
 
@@ -52,6 +53,36 @@ def test_after_a_failover_the_next_call_reaches_the_new_primary(pair: tuple[Redi
         "after",
     }
     store.upkeep.close()
+    forwarder.close()
+
+
+def test_after_a_failover_nothing_is_handed_over_that_is_claimed_as_well(pair: tuple[RedisServer, RedisServer]) -> None:
+    """Who listens at the old primary hears what is said at the new one, as all its replicas do."""
+    old, new = pair
+    forwarder = Forwarder(old.port)
+    settings = Settings(namespace="failover", timeout_seconds=20.0)
+    store, other = connect(forwarder.url, settings), connect(forwarder.url, settings)
+    pushed, found, is_over = [f"t{number}" for number in range(10)], list[str](), threading.Event()
+
+    def work() -> None:
+        while not is_over.is_set():
+            answered(lambda: stands_by(store, seconds=60))
+            found.extend(ids(answered(lambda: claim(store)) or []))
+
+    working = in_thread(work)
+    until(lambda: seats(old.url, "failover") == 1)
+    demote(old, new)
+    forwarder.port = new.port
+    until(lambda: seats(new.url, "failover") == 1, seconds=20)
+    for number, id in enumerate(pushed):
+        other.broker.push([a_push(id)])
+        until(lambda number=number: len(set(found)) > number)  # type: ignore[misc]
+    is_over.set()
+    store.broker.stand_down()
+    working.result(20)
+    assert sorted(found) == pushed
+    for each in (store, other):
+        each.upkeep.close()
     forwarder.close()
 
 

@@ -19,6 +19,7 @@ SEAT_SECONDS = 5.0  # it is good for, so that a frozen worker is not handed much
 SIT_SECONDS = 0.003  # until a worker that waits again sits down again: what it has just been given begins first
 DEAF_SECONDS = 1.0  # what was told so long ago should have been heard
 _RENEW_SECONDS = 2.0  # before a seat is over
+_LATEST_SECONDS = 60.0  # after that nothing is heard of any more
 _LEAVE_SECONDS = 1.0
 
 
@@ -29,7 +30,7 @@ class Handed:
         self._lock = Lock()
         self._waiting: list[Delivery] = []
         self._heard: set[str] = set()  # since we last said so
-        self._asked_for: set[str] = set()  # before we heard of them
+        self._asked_for: dict[str, float] = {}  # when, of those that we had not heard of
 
     def __len__(self) -> int:
         """How many nobody has taken yet."""
@@ -53,7 +54,7 @@ class Handed:
         with self._lock:
             if id not in self._asked_for:
                 return False
-            self._asked_for.discard(id)
+            del self._asked_for[id]
             return True
 
     def receive(self, delivery: Delivery) -> None:
@@ -67,13 +68,15 @@ class Handed:
             fresh = [each for each in unheard if each.lease.id not in self._heard]  # some were heard of meanwhile
             ids = {each.lease.id for each in fresh}
             self._waiting += fresh
-            self._asked_for |= ids
+            now = monotonic()
+            self._asked_for = {id: at for id, at in self._asked_for.items() if now - at < _LATEST_SECONDS}
+            self._asked_for |= dict.fromkeys(ids, now)
             self._heard = (self._heard - set(said)) | ids
 
     def forget(self) -> None:
         """Nothing more is heard from where it came."""
         with self._lock:
-            self._heard, self._asked_for = set(), set()
+            self._heard, self._asked_for = set(), {}
 
 
 @dataclass(slots=True)
@@ -121,7 +124,7 @@ class Standing(ABC):
         """There is a seat to take, to keep, to change or to leave."""
         seat = self._seat
         if seat is None or seat.free == 0:
-            return room > 0
+            return room > 0 and not self._is_over
         return seat.free > room or seat.queues != queues or monotonic() > seat.until - _RENEW_SECONDS
 
     def leave(self, *, for_good: bool) -> list[Delivery]:

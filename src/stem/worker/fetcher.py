@@ -72,6 +72,7 @@ class Fetcher:
         if self._owns_store:
             self._store.upkeep.close()
         self._thread.join(timeout=10)
+        self.let_go(for_good=True)  # what a call that took long has brought to the last
 
     def let_go(self, *, for_good: bool = False) -> None:
         """Nothing is handed over any more, until it waits again, or ever; what was goes to the pool, which knows better."""
@@ -98,10 +99,10 @@ class Fetcher:
                 continue
             try:
                 is_more = self._claim(room)
-                self._backoff.succeeded()
                 self.polled_at, self.has_polled = time.monotonic(), True
                 if not is_more:
                     self._turns.wait(self._round_seconds, self._idle, self._lease_seconds)
+                self._backoff.succeeded()
             except StemError as error:
                 if not self._stopped.is_set():
                     self._lost(error)

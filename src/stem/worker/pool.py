@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from functools import partial
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 from typing import Any, Protocol
 
 from stem.core.delivery import Ending, Report
@@ -72,6 +72,7 @@ class Pool:
         self._nursery: Nursery | None = None
         self.held: dict[int, Held] = {}  # all, from the offer until they are settled
         self._offered = 0  # counted by whoever offers
+        self._offering = Lock()
         self._finished = 0  # counted by the pool's thread
         self._finished_at = 0.0
         self._pace = Pace()
@@ -95,7 +96,8 @@ class Pool:
         self._thread.start()
 
     def offer(self, helds: list[Held]) -> None:
-        self._offered += len(helds)
+        with self._offering:
+            self._offered += len(helds)
         for held in helds:
             self.held[held.number] = held
         self.post(partial(self._take, helds))

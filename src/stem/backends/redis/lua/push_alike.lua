@@ -15,27 +15,24 @@ end
 local last, rank = last_number('seq'), (9 - priority) * RANK
 local front, back = new_front(false, false, false), new_back(NOW)
 local pack, writes, index, ready = cmsgpack.pack, {}, {}, {}
+
+-- To whom it is handed, if to anybody; he is told when all is written.
 local function hand_over()
   local number, seat = seat_for(queue)
   if not number then
-    return false
+    return nil
   end
   -- As a claim makes it: never below the clock.
-  local fence = math.max(last_number('fence') + 1, NOW)
-  local packed = packed_head(WIDTH, fence, true) .. front:sub(HEAD + 1) .. pack(last + 1) .. ARGV[3] .. back
-  if redis.call('PUBLISH', seat_channel(number), packed) == 0 then
-    fill_seat(number, seat)
-    return false
-  end
+  numbers.fence = math.max(last_number('fence') + 1, NOW)
+  writes[1], writes[2] = keys[1],
+    packed_head(WIDTH, numbers.fence, true) .. front:sub(HEAD + 1) .. pack(last + 1) .. ARGV[3] .. back
   local given = PREFIX .. 'given:' .. number
-  numbers.fence = fence
-  writes[1], writes[2] = keys[1], packed
   redis.call('ZADD', PREFIX .. 'leases', NOW + seat.lease, ids[1])
   redis.call('HINCRBY', PREFIX .. 'running', queue, 1)
-  redis.call('RPUSH', given, string.format('%d:', fence) .. ids[1])
+  redis.call('RPUSH', given, string.format('%d:', numbers.fence) .. ids[1])
   redis.call('PEXPIRE', given, SEAT_LIFE)
   fill_seat(number, seat, 1)
-  return true
+  return number
 end
 
 for i = 1, count do
@@ -45,11 +42,11 @@ for i = 1, count do
   index[odd], index[even] = seq, id
   ready[odd], ready[even] = rank + seq, id
 end
-local is_handed = count == 1 and hand_over()
+local taker = count == 1 and hand_over()
 numbers.seq = last + count
 spread(writes, 'MSET')
 spread(index, 'ZADD', PREFIX .. 'index')
-if is_handed then
+if taker then
   redis.call('SADD', PREFIX .. 'queues', queue)
 else
   spread(ready, 'ZADD', PREFIX .. 'ready:' .. queue)
@@ -61,4 +58,7 @@ for first = 1, count, CHUNK do
 end
 close_log()
 flush_numbers()
+if taker then
+  redis.call('PUBLISH', seat_channel(taker), writes[2])
+end
 return 1
