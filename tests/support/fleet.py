@@ -1,5 +1,6 @@
 """A few real workers on one real store, and the ledger in which their tasks write down that they ran."""
 
+import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -85,6 +86,8 @@ class FleetWorker(WorkerProcess):
         for process in self.tree():
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
+        if number == signal.SIGSTOP:
+            until(lambda: psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
 
 
 class Fleet:

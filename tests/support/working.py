@@ -72,7 +72,10 @@ class WorkerProcess:
         until(is_up, seconds=UP_SECONDS)
 
     def send(self, number: int) -> None:
+        """One that is to be frozen is when this returns: until its first thread gets round to it, the others go on."""
         self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            until(lambda: psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED)
 
     def stop(self, number: int = signal.SIGTERM, *, seconds: float = 20.0) -> int:
         """Ask it to end by a signal; its exit code."""
