@@ -113,7 +113,9 @@ class Fetcher:
         limit = min(room, MOST_AT_ONCE)
         deliveries = self._turns.claim(limit, self._lease_seconds)
         self._hand_on(deliveries)
-        if not deliveries:
+        if deliveries:
+            self._backoff.succeeded()
+        else:
             self._pace_from = None  # there is nothing to do, which says nothing of how long tasks take
         return len(deliveries) >= limit
 

@@ -64,9 +64,8 @@ class Listener:
     def __init__(self, link: Speaking, channel: str) -> None:
         self._link = link
         self._channel = channel
-        self.receive: Callable[[Delivery, float], bool] | None = (
-            None  # which is at most so old; False: he does not take it
-        )
+        # Gets a task, and how many seconds it may have lain here; False: he does not take it.
+        self.receive: Callable[[Delivery, float], bool] | None = None
         self._is_deaf = False  # through here nobody hears what is said to him alone
         self._is_closed = False
         self._count = 0  # of news, and of moments at which some may have been missed
