@@ -6,14 +6,14 @@ from functools import partial
 import psycopg
 import pytest
 
-from stem.backends import connect
 from stem.backends.postgres import listener
+from stem.backends.postgres.bell import news
 from stem.backends.postgres.broker import PostgresBroker
 from stem.contracts.store import Store
-from stem.core.config import Settings
 from support.asking import claim
 from support.beside import in_thread, is_waiting
 from support.builders import a_push
+from support.opening import a_store
 from support.servers import PostgresServer
 from support.until import until
 
@@ -30,16 +30,12 @@ def _no_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def store(postgres_server: PostgresServer, namespace: str) -> Iterator[Store]:
-    opened = connect(postgres_server.url, Settings(namespace=namespace, timeout_seconds=30.0))
-    yield opened
-    opened.upkeep.close()
+    yield from a_store(postgres_server.url, namespace)
 
 
 @pytest.fixture
 def other(postgres_server: PostgresServer, namespace: str) -> Iterator[Store]:
-    opened = connect(postgres_server.url, Settings(namespace=namespace, timeout_seconds=30.0))
-    yield opened
-    opened.upkeep.close()
+    yield from a_store(postgres_server.url, namespace)
 
 
 @pytest.fixture
@@ -162,14 +158,13 @@ def test_closing_the_store_ends_the_wait_of_whoever_hears(store: Store) -> None:
 
 
 def listens(store: Store) -> None:
-    """Its ear for work is open, as it is after the first wait."""
+    """Its ear for work is open, as it is after the first wait, and all that was told so far is heard."""
     assert isinstance(store.broker, PostgresBroker)
-    work = store.broker._space.listeners.work
-    waiting = in_thread(partial(store.broker.wait, ["nothing"], timeout_seconds=60))
-    until(lambda: work.mark is not None)
-    store.broker.push([a_push(queue="nothing")])
+    space = store.broker._space
+    waiting = in_thread(partial(store.broker.wait, ["heard"], timeout_seconds=60))
+    until(lambda: space.listeners.work.mark is not None)
+    space.tell(news(["heard"]))  # of which nothing is to be found
     assert waiting.result(SOON)
-    assert len(claim(store, "nothing")) == 1
 
 
 def listening(admin: psycopg.Connection, store: Store) -> list[int]:

@@ -18,6 +18,7 @@ from stem.core.config import Settings
 from support.asking import answered, claim, depth, ids, let_time_pass
 from support.builders import a_push
 from support.fleet import Fleet, a_fleet
+from support.opening import a_store
 from support.seating import LEASE, push_each, sits, stands_by
 from support.servers import PostgresServer
 from support.until import until
@@ -31,16 +32,12 @@ def _tells_of_every_push(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def store(postgres_server: PostgresServer, namespace: str) -> Iterator[Store]:
-    opened = connect(postgres_server.url, Settings(namespace=namespace, timeout_seconds=30.0))
-    yield opened
-    opened.upkeep.close()
+    yield from a_store(postgres_server.url, namespace)
 
 
 @pytest.fixture
 def other(postgres_server: PostgresServer, namespace: str) -> Iterator[Store]:
-    opened = connect(postgres_server.url, Settings(namespace=namespace, timeout_seconds=30.0))
-    yield opened
-    opened.upkeep.close()
+    yield from a_store(postgres_server.url, namespace)
 
 
 @pytest.fixture

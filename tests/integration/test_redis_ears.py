@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from stem.backends import connect, standing
+from stem.backends import standing
 from stem.backends.redis import ears
 from stem.backends.redis.broker import RedisBroker
 from stem.contracts.store import Store
-from stem.core.config import Settings
 from stem.core.errors import StemError
 from support.asking import claim, ids, let_time_pass
 from support.beside import in_thread, is_waiting
 from support.builders import a_push, pushes
+from support.opening import a_store
 from support.seating import sits, standing_of, stands_by
 from support.servers import RedisServer
 from support.until import until
@@ -23,16 +23,12 @@ SOON = 20.0
 
 @pytest.fixture
 def store(redis_server: RedisServer, namespace: str) -> Iterator[Store]:
-    opened = connect(redis_server.url, Settings(namespace=namespace, timeout_seconds=30.0))
-    yield opened
-    opened.upkeep.close()
+    yield from a_store(redis_server.url, namespace)
 
 
 @pytest.fixture
 def other(redis_server: RedisServer, namespace: str) -> Iterator[Store]:
-    opened = connect(redis_server.url, Settings(namespace=namespace, timeout_seconds=30.0))
-    yield opened
-    opened.upkeep.close()
+    yield from a_store(redis_server.url, namespace)
 
 
 @pytest.fixture

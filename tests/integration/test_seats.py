@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from conftest import url_of
-from stem.backends import connect, standing
+from stem.backends import standing
 from stem.backends.postgres import bell
 from stem.backends.postgres import standing as of_postgres
 from stem.backends.redis import standing as of_redis
 from stem.contracts.store import Store
-from stem.core.config import Settings
 from stem.core.envelope import Push
 from stem.core.errors import StoreUnavailable
 from support.asking import WORKER, claim, depth, ids, kinds_of, let_time_pass
 from support.beside import in_thread, is_waiting
 from support.builders import a_push, done
 from support.fleet import Fleet, a_fleet
+from support.opening import a_store
 from support.seating import LEASE, listeners, push_each, seats, sits, standing_of, stands_by
 from support.until import until
 
@@ -39,16 +39,12 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def store(url: str, namespace: str) -> Iterator[Store]:
-    opened = connect(url, Settings(namespace=namespace, timeout_seconds=30.0))
-    yield opened
-    opened.upkeep.close()
+    yield from a_store(url, namespace)
 
 
 @pytest.fixture
 def other(url: str, namespace: str) -> Iterator[Store]:
-    opened = connect(url, Settings(namespace=namespace, timeout_seconds=30.0))
-    yield opened
-    opened.upkeep.close()
+    yield from a_store(url, namespace)
 
 
 def last_for(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
