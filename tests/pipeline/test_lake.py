@@ -226,7 +226,7 @@ def test_one_writer_a_lake_and_one_that_was_killed_does_not_count(past: Store, f
         assert ours is not None
         assert not holding.is_lost
     host = ours.rsplit(":", 2)[0]
-    past.locks.acquire(f"pipeline:{lake.id}", owner=f"{host}:1:12345", ttl_seconds=60)
+    past.locks.acquire(f"pipeline:{lake.id}", owner=f"{host}:1:boot+12345", ttl_seconds=60)
     fill()
 
 

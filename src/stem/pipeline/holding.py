@@ -1,18 +1,19 @@
 """One writer a lake: a lock in the store that the lake is filled from, kept for as long as the writer lives."""
 
+import os
 import socket
 import time
 from contextlib import suppress
 from threading import Event
 
-import psutil
-
 from stem.contracts.store import Store
 from stem.core.errors import LakeRefused, StemError
 from stem.pipeline.lake import Lake
+from stem.runtime.process import start_ticks
 from stem.runtime.service import Ticker
 
 LEASE_SECONDS = 15.0
+_BOOT = "boot+"  # a start is told in clock ticks since then
 
 
 class Holding:
@@ -66,16 +67,14 @@ class Holding:
 
 
 def _this_process() -> str:
-    process = psutil.Process()
-    return f"{socket.gethostname()}:{process.pid}:{int(process.create_time() * 1000)}"
+    return f"{socket.gethostname()}:{os.getpid()}:{_BOOT}{start_ticks(os.getpid()) or ''}"
 
 
 def _is_gone(holder: str) -> bool:
-    """A holder on this machine that runs no more: killed, for else it had let go."""
+    """A holder on this machine that runs no more: killed, for else it had let go. Names that other versions of Stem give
+    themselves tell no more than the process id."""
     host, pid, born = holder.rsplit(":", 2)
     if host != socket.gethostname():
         return False
-    try:
-        return int(psutil.Process(int(pid)).create_time() * 1000) != int(born)
-    except psutil.NoSuchProcess:
-        return True
+    started = start_ticks(int(pid))
+    return started is None or (born.startswith(_BOOT) and born != f"{_BOOT}{started}")

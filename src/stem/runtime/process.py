@@ -46,6 +46,15 @@ def oom_kills() -> int:
     return 0
 
 
+def start_ticks(pid: int) -> str | None:
+    """When a process began, in clock ticks since the machine did: a later one of that number differs. None: it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[19]  # its name may hold anything
+    except (OSError, IndexError):
+        return None
+
+
 def usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -1,0 +1,52 @@
+"""What the package imports is what it declares: a user has none of the packages of our development environment."""
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+# Packages whose import name is not their own, and Spark's bridge to Java, which comes with exactly its version.
+IMPORTED_AS = {"pyyaml": ["yaml"], "pyspark": ["pyspark", "py4j"], "opentelemetry-api": ["opentelemetry"]}
+
+
+def declared(requirements: list[str]) -> set[str]:
+    names = [Requirement(each).name.lower() for each in requirements]
+    return {module for name in names for module in IMPORTED_AS.get(name, [name])}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The packages that a file names, at its head or within its functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.partition(".")[0]
+
+
+def strangers(paths: list[Path], allowed: set[str]) -> dict[str, list[str]]:
+    known = allowed | sys.stdlib_module_names | {"stem", "pyspark_stem"}
+    return {
+        name: [str(path.relative_to(ROOT)) for path in paths if name in set(imported(path))]
+        for name in {name for path in paths for name in imported(path)} - known
+    }
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    everything = [*PROJECT["dependencies"], *(each for extra in EXTRAS.values() for each in extra)]
+    assert strangers(sorted((ROOT / "src").rglob("*.py")), declared(everything)) == {}
+
+
+@pytest.mark.parametrize(
+    ("folder", "extra"), [("pipeline", "spark"), ("backends/redis", "redis"), ("backends/postgres", "postgres")]
+)
+def test_a_part_imports_only_what_its_own_extra_brings(folder: str, extra: str) -> None:
+    allowed = declared([*PROJECT["dependencies"], *EXTRAS[extra]])
+    assert strangers(sorted((ROOT / "src/stem" / folder).rglob("*.py")), allowed) == {}
