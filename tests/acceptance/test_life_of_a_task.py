@@ -46,7 +46,7 @@ def test_waiting_for_a_task_that_fails_says_its_error_and_exits_70(stem: Shell, 
     id = stem.out("enqueue", "answer")
     with worker(durable_store, fails=True):
         refusal = stem.refusal("task", "result", id, "--wait", "20", code=70)
-    assert refusal == f"Task {id} (answer) failed after 1 attempts: ValueError: boom"
+    assert refusal == f"Task {id} (answer) failed after 1 attempt: ValueError: boom"
 
 
 def test_waiting_ends_on_time(shell: Shell) -> None:

@@ -4,7 +4,7 @@ import inspect
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import MappingProxyType, TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -25,6 +25,9 @@ from stem.core.retry import Exponential
 from stem.runtime.clock import Clock, system_clock
 from stem.runtime.configfile import configured
 from stem.runtime.keys import Keyring
+
+if TYPE_CHECKING:
+    from stem.client.control import Control
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -84,6 +87,13 @@ class Stem:
     def store(self) -> Store:
         """Connected when first asked for. Raises ConfigError, StoreUnavailable, StoreRefused."""
         return self.link.store
+
+    @property
+    def control(self) -> "Control":
+        """Ask and steer live workers: `app.control.ping()`, `.stats()`, `.revoke(id)`, `.pause("mail")` …"""
+        from stem.client.control import Control  # here: few processes steer
+
+        return Control(self.link)
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:

@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Callable, Generator
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from stem.client.link import Link
 from stem.core.envelope import check_id
-from stem.core.errors import TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
+from stem.core.errors import RemoteTraceback, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
 from stem.core.lifecycle import State
 from stem.core.record import TaskRecord
+
+if TYPE_CHECKING:
+    from stem.control.revoking import Revoked
 
 R = TypeVar("R")
 
@@ -30,6 +33,18 @@ class TaskHandle(Generic[R]):
 
     def __repr__(self) -> str:
         return f"TaskHandle({self.id!r})"
+
+    def __eq__(self, other: object) -> bool:
+        """Of the same task in the same store, whichever call returned them."""
+        return isinstance(other, TaskHandle) and (self.id, self._place) == (other.id, other._place)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def _place(self) -> tuple[str, str]:
+        settings = self._link.settings
+        return settings.broker_url, settings.namespace
 
     def status(self) -> TaskRecord:
         """The record as it is now. Raises TaskNotFound."""
@@ -54,6 +69,18 @@ class TaskHandle(Generic[R]):
             if self.id in ended:
                 return ended[self.id]
         return record
+
+    def revoke(self, *, terminate: bool = False, reason: str = "") -> "Revoked":
+        """Do not run it, now or later; with `terminate`, stop it if it runs. Durable when it returns. What else can be
+        said of a revoke: `app.control.revoke`."""
+        from stem.client.control import Control
+
+        return Control(self._link).revoke(self.id, terminate=terminate, reason=reason)
+
+    async def arevoke(self, *, terminate: bool = False, reason: str = "") -> "Revoked":
+        from stem.client.control import Control
+
+        return await Control(self._link).arevoke(self.id, terminate=terminate, reason=reason)
 
     async def astatus(self) -> TaskRecord:
         import asyncio
@@ -118,5 +145,9 @@ def failure_of(record: TaskRecord) -> TaskFailed | TaskCancelled:
     """The error that stands for a task that ended without a value."""
     said = f"{record.error.type}: {record.error.message}" if record.error is not None else "no reason recorded"
     if record.state is State.CANCELLED:
-        return TaskCancelled(f"Task {record.id} ({record.name}) was cancelled: {said}")
-    return TaskFailed(f"Task {record.id} ({record.name}) failed after {record.attempt + 1} attempts: {said}")
+        return TaskCancelled(f"Task {record.id} ({record.name}) was cancelled: {said}", record)
+    attempts = "1 attempt" if record.attempt == 0 else f"{record.attempt + 1} attempts"
+    failure = TaskFailed(f"Task {record.id} ({record.name}) failed after {attempts}: {said}", record)
+    if record.error is not None and record.error.stack:
+        failure.__cause__ = RemoteTraceback(record.error.stack)
+    return failure

@@ -5,6 +5,7 @@ from functools import partial
 from inspect import unwrap
 from typing import Any, TypeVar
 
+from stem.client import django_connections
 from stem.client.admit import Admitted
 from stem.client.context import RetryRequested, TaskContext
 from stem.client.engines import engine
@@ -23,6 +24,7 @@ _PLAIN = frozenset({type(None), bool, int, float, str, list, dict})  # no corout
 def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> Returned | Raised | Revoked:
     """Run the function, sync or async, to its end. Whatever it raises becomes an outcome, a KeyboardInterrupt only if
     `catch_interrupts`; and so does whatever a signal raises, wherever it strikes, while the context `is_running`."""
+    django_connections.close_stale()
     try:
         try:
             context.is_running = True
@@ -39,12 +41,15 @@ def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> R
         if not catch_interrupts and isinstance(error, KeyboardInterrupt):
             raise
         return _ended(call, context, error)
+    finally:
+        django_connections.close_stale()
     return _returned(call, value)
 
 
 async def ainvoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> Returned | Raised | Revoked:
     """As `invoke`, on the caller's loop. When the caller is cancelled, that is raised and no outcome."""
     try:
+        await django_connections.coroutine_begins()
         try:
             context.is_running = True
             call.hooks.consume(context)
@@ -59,6 +64,8 @@ async def ainvoke(call: Admitted, context: TaskContext, *, catch_interrupts: boo
         if (not catch_interrupts and isinstance(error, KeyboardInterrupt)) or _is_asked_for(error):
             raise
         return _ended(call, context, _uncancelled(error))
+    finally:
+        django_connections.coroutine_ended()
     return _returned(call, value)
 
 

@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from threading import Lock
 from weakref import WeakSet
 
-from stem.backends import connect, placed
+from stem.backends import connect, connect_revokes, placed
 from stem.backends.split import join
 from stem.client.middleware import Hooks
 from stem.client.watcher import Watcher
+from stem.contracts.revokes import Revokes
 from stem.contracts.store import Store
 from stem.core.config import Settings, masked
 from stem.core.envelope import Push, Receipt
@@ -72,6 +73,19 @@ class Link:
         import asyncio
 
         return await asyncio.to_thread(self.push, pushes)
+
+    @contextmanager
+    def revokes(self) -> Iterator[Revokes]:
+        """Where revokes and pauses are written: beside the tasks, or in the store that the settings name for them."""
+        store, settings = self.store, self._placed or self.settings
+        if self._after_push is not None or settings.revokes_place == settings.broker_url:
+            yield store.revokes
+            return
+        elsewhere = connect_revokes(settings)
+        try:
+            yield elsewhere.revokes
+        finally:
+            elsewhere.close()
 
     def close(self) -> None:
         with self._lock:

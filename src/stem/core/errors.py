@@ -1,5 +1,10 @@
 """Every way Stem can refuse or fail, each with what to do about it."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stem.core.record import TaskError, TaskRecord
+
 
 class StemError(Exception):
     """Root of all errors that Stem raises on purpose. The text is one sentence and a remedy."""
@@ -69,12 +74,31 @@ class WaitTimeout(StemError, TimeoutError):
     """The task did not end within the time the caller was ready to wait; it goes on regardless."""
 
 
-class TaskFailed(StemError):
-    """The task ended in failure; its recorded error is in the message."""
+class TaskEnded(StemError):
+    """The task ended without a value. `record` is its record, `error` the failure recorded there, if there is one."""
+
+    def __init__(self, message: str = "", record: "TaskRecord | None" = None) -> None:
+        super().__init__(message)
+        self.record = record
+
+    @property
+    def error(self) -> "TaskError | None":
+        return None if self.record is None else self.record.error
 
 
-class TaskCancelled(StemError):
+class TaskFailed(TaskEnded):
+    """The task ended in failure; its recorded error is in the message, in `error`, and with its traceback the cause."""
+
+
+class TaskCancelled(TaskEnded):
     """The task was revoked, purged or expired before it could succeed."""
+
+
+class RemoteTraceback(Exception):
+    """The traceback of a failed task as text, shown as the cause of the TaskFailed that tells of it."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
 
 
 class SoftTimeLimitExceeded(StemError):

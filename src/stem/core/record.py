@@ -63,6 +63,10 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, rename=_WIRE_NAMES):
         """The returned value, decoded; None when there is none."""
         return None if self.payload is None else msgspec.json.decode(self.payload)
 
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values, with the names that `stem task show --json` has: to be returned from a web handler."""
+        return msgspec.json.decode(msgspec.json.encode(self), type=dict[str, Any])
+
 
 def moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)

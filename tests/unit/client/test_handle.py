@@ -1,6 +1,7 @@
 """A handle tells a task's state, waits no longer than it is told to, and gives its value or its failure."""
 
 import asyncio
+import json
 import pickle
 import time
 from collections.abc import Callable
@@ -80,7 +81,7 @@ def test_the_value_has_the_annotated_type_by_any_handle(app: Stem, work: Any) ->
 def test_a_failure_and_a_cancellation_are_raised_with_their_reason(app: Stem, work: Any) -> None:
     failed = work.enqueue("fail")
     run_pending(app)
-    with pytest.raises(TaskFailed, match=r"\(work\) failed after 1 attempts: ValueError: it failed"):
+    with pytest.raises(TaskFailed, match=r"\(work\) failed after 1 attempt: ValueError: it failed"):
         failed.get(20)
     cancelled = work.enqueue("x")
     app.store.broker.purge("default")
@@ -175,3 +176,30 @@ def test_an_answer_to_a_loop_that_is_gone_leaves_the_others_theirs(app: Stem, wo
 def test_a_handle_says_what_to_send_in_its_place(work: Any) -> None:
     with pytest.raises(TypeError, match=r"send its id, and ask app\.handle\(id\) there"):
         pickle.dumps(work.enqueue("x"))
+
+
+def test_a_failure_carries_the_record_the_error_and_the_traceback_of_the_task(app: Stem, work: Any) -> None:
+    handle = work.enqueue("fail")
+    run_pending(app)
+    with pytest.raises(TaskFailed) as failed:
+        handle.get(0)
+    assert failed.value.record == handle.status()
+    assert failed.value.error is not None and failed.value.error.type == "ValueError"
+    assert 'raise ValueError("it failed")' in str(failed.value.__cause__)
+    assert pickle.loads(pickle.dumps(failed.value)).record == failed.value.record
+
+
+def test_handles_of_one_task_are_equal(app: Stem, work: Any) -> None:
+    handle = work.enqueue("once")
+    assert handle == app.handle(handle.id) and len({handle, app.handle(handle.id)}) == 1
+    assert handle != work.enqueue("again") and handle != handle.id
+    with Stem("memory://elsewhere") as other:
+        assert handle != other.handle(handle.id)
+
+
+def test_a_record_is_plain_json_for_a_web_handler(app: Stem, work: Any) -> None:
+    done, failed = work.enqueue("fine"), work.enqueue("fail")
+    run_pending(app)
+    told = json.loads(json.dumps(done.status().to_dict()))
+    assert told["id"] == done.id and told["status"] == "succeeded" and told["payload"] == ["fine", 1]
+    assert failed.status().to_dict()["error"]["type"] == "ValueError"
