@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from acceptance.shell import STEM, Shell
+from stem.runtime.pidfile import write_own
 from support.until import until
 
 HOST = socket.gethostname()
@@ -262,6 +263,30 @@ def test_a_pid_file_that_cannot_be_read_is_left_to_the_operator(site: Shell) -> 
         assert (done.returncode, done.stderr) == (70, ""), verb
         assert "cannot be used (no process id on its first line)" in done.stdout, verb
     assert (site.directory / "run" / "alpha.pid").read_text() == "what?\n"
+
+
+@pytest.mark.parametrize(
+    ("plant", "sentence"),
+    [
+        ("ln -s ../sshd.pid run/alpha.pid", "it is a symbolic link"),
+        ("ln sshd.pid run/alpha.pid", "it has a second name"),
+        ("cp sshd.pid run/alpha.pid", "it does not say when its process began"),
+        ("cp own.pid run/alpha.pid; chmod 666 run/alpha.pid", "other users may write to it"),
+    ],
+)
+def test_a_planted_pid_file_has_no_stranger_killed(site: Shell, plant: str, sentence: str) -> None:
+    own = site.directory / "own.pid"
+    with subprocess.Popen(["sleep", "60"], preexec_fn=lambda: write_own(own)) as stranger:
+        (site.directory / "sshd.pid").write_text(f"{stranger.pid}\n")
+        (site.directory / "run").mkdir()
+        site.paste(plant)
+        for verb, words in (("stop", PIDS), ("restart", idle())):
+            done = site.run("worker", "multi", verb, "alpha", "--timeout", "0.1s", *words, "--json")
+            (told,) = nodes(done)
+            assert (done.returncode, told["state"]) == (70, "failed"), verb
+            assert sentence in told["message"], verb
+        assert stranger.poll() is None
+        stranger.kill()
 
 
 def test_a_restart_gives_new_processes_and_starts_what_did_not_run(site: Shell) -> None:

@@ -60,6 +60,7 @@ def test_a_ring_for_another_queue_lets_it_sleep_on(store: Store, path: Path) -> 
 
 
 def test_who_waits_for_another_kind_is_not_even_woken(path: Path) -> None:
+    path.touch()
     bell = Bell(path)
     with bell.listening(["1:channel:news"]) as other, bell.listening(["1:done"]) as meant:
         bell.ring(["1:done", "1:events"])

@@ -118,6 +118,8 @@ def _ask_to_end(path: Path, stack: ExitStack) -> Held | Reading | PermissionErro
     found = pidfile.read(path)
     if not isinstance(found, Running):
         return found
+    if found.doubt:
+        return found
     held = Held.take(path, found)
     if held is None:
         return pidfile.Stale(found.pid, found.since)
@@ -135,6 +137,9 @@ def _stopped(node: str, path: Path, asked: Held | Reading | PermissionError, end
             return _ended(node, path, held, end)
         case PermissionError():
             return Told(node=node, state="failed", message="It belongs to another user.", pidfile=str(path))
+        case Running() as doubted:
+            message = f"Process {doubted.pid} was not stopped, because {path} cannot be trusted: {doubted.doubt}."
+            return Told(node=node, state="failed", message=message, pid=doubted.pid, pidfile=str(path))
         case Unreadable() as reading:
             return msgspec.structs.replace(_of(node, path, reading), state="failed")
         case reading:

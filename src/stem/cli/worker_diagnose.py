@@ -113,7 +113,11 @@ def _pidfile(path: Path) -> Iterator[Finding]:
 
 
 def _logfile(path: Path) -> Iterator[Finding]:
-    if path.is_dir():
+    if path.is_symlink():
+        yield Finding(
+            "log file", "error", f"{path} is a symbolic link, which is not written through; name the file itself."
+        )
+    elif path.is_dir():
         yield Finding("log file", "error", f"{path} is a folder; name a file in it.")
     elif path.exists() and not os.access(path, os.W_OK):
         yield Finding("log file", "error", f"{path} cannot be written to by this user; see its owner and mode.")

@@ -13,7 +13,10 @@ from typing import Self
 
 from stem.core.errors import ConfigError
 from stem.runtime import pidfile
+from stem.runtime.files import appending, reading
 from stem.runtime.pidfile import Running, Stale, Unreadable
+
+_LOG_MODE = 0o640  # what tasks print is not for everybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def make_folder(folder: Path) -> None:
 def last_lines(logfile: Path, *, after: int = 0, most: int = 10) -> list[str]:
     """The end of the log, but nothing before the byte `after`."""
     try:
-        with logfile.open("rb") as log:
+        with reading(logfile) as (descriptor, _), open(descriptor, "rb", closefd=False) as log:
             size = log.seek(0, os.SEEK_END)
             log.seek(max(after, size - 65536))
             return log.read().decode(errors="replace").splitlines()[-most:]
@@ -111,7 +114,7 @@ class Held:
 
 def _spawn(plan: Plan) -> "subprocess.Popen[bytes]":
     try:
-        with plan.logfile.open("ab", buffering=0) as log:
+        with appending(plan.logfile, _LOG_MODE) as log:
             # The child writes the file itself before it becomes the program: so the program finds it there, and a start
             # that is cut off leaves no process that no file knows of.
             return subprocess.Popen(  # noqa: S603 - the command is the operator's own

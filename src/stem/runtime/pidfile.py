@@ -1,23 +1,29 @@
 """The file that says which process a worker is, and that can tell it from a later one with the same number.
 
 Three lines: the process id, since when, and what no other process has in common with it (the boot, and the tick of its
-start). Programs that know pid files read the first line. A file of one line, written by another program, is read too.
+start). Programs that know pid files read the first line. A file of one line, written by another program, is read, too,
+but nobody is signalled on its word. Nor on that of a file that others could have written: whoever is named is killed.
 """
 
 import fcntl
 import os
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
+
+from stem.runtime.files import OTHERS_WRITE, reading
 
 State = Literal["running", "missing", "unreadable", "stale", "recycled"]
 
 # The start of a process is told in ticks, the time of a file to the nanosecond; and a clock may have been set a little.
 _CLOCK_TOLERANCE_SECONDS = 2.0
+_MODE = 0o644
+_MOST_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,7 @@ class Running:
     since: datetime
     uptime_seconds: float
     start: str
+    doubt: str = ""  # why nobody should be signalled on the word of this file; empty if there is no reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,8 @@ Reading = Running | Missing | Unreadable | Stale | Recycled
 def read(path: Path) -> Reading:
     """What the file and the system's table of processes say together."""
     try:
-        text, file = path.read_text(), path.stat()
+        with reading(path) as (descriptor, file):
+            text = os.read(descriptor, _MOST_BYTES).decode()
     except FileNotFoundError:
         return Missing()
     except (OSError, UnicodeDecodeError) as error:
@@ -69,9 +77,11 @@ def read(path: Path) -> Reading:
     if isinstance(entry, Unreadable):
         return entry
     found = _look_up(entry)
-    if isinstance(found, Running) and not _may_name(file.st_uid, found.pid):
+    if not isinstance(found, Running):
+        return found
+    if not _may_name(file.st_uid, found.pid):
         return Unreadable(f"user {file.st_uid} owns it, and process {found.pid} is another user's")
-    return found
+    return replace(found, doubt=_doubt(file, entry))
 
 
 def write_own(path: Path) -> None:
@@ -80,12 +90,15 @@ def write_own(path: Path) -> None:
     start = _start_of(pid)
     if start is None:
         raise FileNotFoundError(f"/proc/{pid}/stat")
-    draft = path.with_name(f".{path.name}.{pid}")
-    with draft.open("w") as file:
-        file.write(f"{pid}\n{written(_started_at(start))}\n{start}\n")
-        file.flush()
-        os.fsync(file.fileno())  # else a power cut may leave an empty file, which no later start would dare to replace
-    os.replace(draft, path)
+    draft = f".{path.name}.{secrets.token_hex(8)}"  # new and not to be guessed: what others planted is never written to
+    with _folder_of(path) as folder:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE, dir_fd=folder)
+        with open(descriptor, "w") as file:
+            os.fchmod(descriptor, _MODE)  # whatever the umask: others may read it, and only its owner may write to it
+            file.write(f"{pid}\n{written(_started_at(start))}\n{start}\n")
+            file.flush()
+            os.fsync(descriptor)  # else a power cut may leave an empty file, which no later start would dare to replace
+        os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def drop(path: Path, pid: int) -> None:
@@ -102,12 +115,9 @@ def drop(path: Path, pid: int) -> None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """One at a time among those who start and stop by files of that folder; the lock goes with the process."""
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with _folder_of(path) as folder:
         fcntl.flock(folder, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(folder)
 
 
 def state_of(reading: Reading) -> State:
@@ -151,6 +161,15 @@ class _Entry:
     start: str  # empty: the file was written by another program
 
 
+@contextmanager
+def _folder_of(path: Path) -> Iterator[int]:
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
 def _parse(text: str, written_at: float) -> _Entry | Unreadable:
     first, *rest = text.splitlines() or [""]
     if not (first.strip().isascii() and first.strip().isdigit() and 0 < int(first) < 2**31):
@@ -176,6 +195,16 @@ def _look_up(entry: _Entry) -> Reading:
 def _is_older(start: str, moment: datetime) -> bool:
     """A process that began after its pid file was written is not the one that the file speaks of."""
     return _started_at(start).timestamp() <= moment.timestamp() + _CLOCK_TOLERANCE_SECONDS
+
+
+def _doubt(file: os.stat_result, entry: _Entry) -> str:
+    if file.st_uid not in (0, os.geteuid()):
+        return f"it belongs to user {file.st_uid}; run this as that user"
+    if file.st_mode & OTHERS_WRITE:
+        return "other users may write to it; look whom it names, and chmod it to 644"
+    if not entry.start:
+        return "it does not say when its process began; another program wrote it, which should also stop the process"
+    return ""
 
 
 def _may_name(owner: int, pid: int) -> bool:

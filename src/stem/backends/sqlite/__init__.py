@@ -5,7 +5,7 @@ from stem.backends.sqlite.bell import Bell
 from stem.backends.sqlite.broker import SqliteBroker
 from stem.backends.sqlite.deadletters import SqliteDeadLetters
 from stem.backends.sqlite.events import SqliteEvents
-from stem.backends.sqlite.file import File, check_library, check_place
+from stem.backends.sqlite.file import File, check_library, check_place, make_private
 from stem.backends.sqlite.heartbeats import SqliteHeartbeats
 from stem.backends.sqlite.history import SqliteHistory
 from stem.backends.sqlite.limiter import SqliteLimiter
@@ -31,6 +31,7 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
     place = address(url)
     check_library()
     check_place(place)
+    make_private(place.path)
     file = File(place, settings.timeout_seconds)
     try:
         ns = prepare(file, settings.namespace, settings.timeout_seconds)

@@ -2,13 +2,17 @@
 
 import os
 import socket
+import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-_LONGEST_ADDRESS = 100  # bytes; the system's limit is 108, or 104
+from stem.runtime.files import folder_beside, make_folder_beside
+
+_HANDLES = "/proc/self/fd"
+_HAS_HANDLES = os.path.isdir(_HANDLES)
 _FULL = 8  # unread rings after which more may have been lost
 _YOUNG_SECONDS = 2.0
 _numbers = count(1)
@@ -19,35 +23,31 @@ class Bell:
     that it waits for other kinds is not woken at all. A ring may get lost: sleepers look for themselves now and then."""
 
     def __init__(self, database: Path) -> None:
-        self._folder = Path(f"{database}-bell")
-        self._place = str(self._folder)
-        self._handle: int | None = None
+        self._database = str(database)
+        self._folder = f"{database}-bell"
 
     def ring(self, topics: Iterable[str]) -> None:
         """Wake those who wait. Never blocks, never fails: the change is already stored."""
         rung = list(topics)
         kinds = set(map(_kind, rung))
-        try:
-            names = [name for name in os.listdir(self._place) if _is_concerned(name, kinds)]
-        except OSError:
-            return
-        if not names:
-            return
-        message = "\n".join(rung).encode()[:4096]
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ringer:
-            ringer.setblocking(False)
-            for name in names:
-                self._ring_one(ringer, name, message)
+        with suppress(OSError):
+            # Only names are read here, whoever owns the folder. What acts on it comes after the check below, which would
+            # cost every push more than the look does.
+            names = [name for name in os.listdir(self._folder) if _is_concerned(name, kinds)]
+            if names:
+                self._ring_all(names, "\n".join(rung).encode()[:4096])
 
     @contextmanager
     def listening(self, topics: Iterable[str]) -> Iterator["Listener"]:
         """Hung before the first look, so that nothing can happen unheard between look and sleep."""
         name = "=".join([f"{os.getpid()}-{next(_numbers)}", *sorted(set(map(_kind, topics)))])
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+        with ExitStack() as stack:
+            ear = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
             ear.setblocking(False)
             try:
-                self._folder.mkdir(exist_ok=True)
-                ear.bind(self._address(name))
+                make_folder_beside(os.stat(self._database), self._folder)
+                folder = stack.enter_context(self._opened())
+                ear.bind(self._address(folder, name))
             except OSError:
                 yield Listener(None)  # no place for a bell: looking now and then has to do
                 return
@@ -55,32 +55,33 @@ class Bell:
                 yield Listener(ear)
             finally:
                 with suppress(OSError):
-                    (self._folder / name).unlink()
+                    os.unlink(name, dir_fd=folder)
 
-    def close(self) -> None:
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+    def _opened(self) -> AbstractContextManager[int]:
+        """The folder by its descriptor: a link that somebody planted in its place is refused. Raises OSError."""
+        return folder_beside(os.stat(self._database), self._folder)
 
-    def _ring_one(self, ringer: socket.socket, name: str, message: bytes) -> None:
+    def _ring_all(self, names: list[str], message: bytes) -> None:
+        with self._opened() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ringer:
+            ringer.setblocking(False)
+            for name in names:
+                self._ring_one(ringer, folder, name, message)
+
+    def _ring_one(self, ringer: socket.socket, folder: int, name: str, message: bytes) -> None:
         try:
-            ringer.sendto(message, self._address(name))
+            ringer.sendto(message, self._address(folder, name))
         except ConnectionRefusedError:
             # Its owner was killed. One that was hung this moment may not answer yet.
             with suppress(OSError):
-                if time.time() - (self._folder / name).lstat().st_mtime > _YOUNG_SECONDS:
-                    (self._folder / name).unlink()
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if stat.S_ISSOCK(found.st_mode) and time.time() - found.st_mtime > _YOUNG_SECONDS:
+                    os.unlink(name, dir_fd=folder)
         except OSError:
             return  # full: it has been rung; gone: nobody waits
 
-    def _address(self, name: str) -> str:
-        """A path short enough for a socket: a deep folder is reached through a handle on it."""
-        path = f"{self._place}/{name}"
-        if len(os.fsencode(path)) <= _LONGEST_ADDRESS:
-            return path
-        if self._handle is None:
-            self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return f"/proc/self/fd/{self._handle}/{name}"
+    def _address(self, folder: int, name: str) -> str:
+        """Through the handle on the folder, which is also short enough for a socket, however deep the folder lies."""
+        return f"{_HANDLES}/{folder}/{name}" if _HAS_HANDLES else f"{self._folder}/{name}"
 
 
 def _kind(topic: str) -> str:

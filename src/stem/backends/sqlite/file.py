@@ -13,6 +13,7 @@ from stem.backends.sqlite.address import Address
 from stem.backends.sqlite.pool import Identity, Pool, identify
 from stem.backends.sqlite.refusals import is_busy, translated
 from stem.core.errors import StoreRefused, StoreUnavailable
+from stem.runtime.files import make_file
 
 # SQLite's own waiting backs off to 100 ms; short rounds of it, repeated until the deadline, stay below 20.
 _BUSY_MILLISECONDS = 20
@@ -21,6 +22,7 @@ _CHECKPOINT_PAGES = 4000
 _LOG_BYTES = 64 * 1024 * 1024  # a log that a long reader let grow is cut back to this
 _LARGE_CACHE_KIB = 64 * 1024  # for much at once: what does not fit is written early, page by page, and often twice
 _ASIDE_BYTES = 256 * 1024 * 1024  # a log of this size is copied in about a second, which a fork can wait for
+_PRIVATE = 0o600  # payloads and results are nobody else's; SQLite gives its log the same mode
 _OLDEST_SQLITE = (3, 35, 0)  # the first that answers RETURNING
 
 
@@ -201,6 +203,8 @@ def check_place(address: Address) -> None:
         pass  # told below, or by SQLite
     except OSError as error:
         raise StoreRefused(f"{path} cannot be a file ({error.strerror}); choose another path.") from error
+    if path.is_symlink() and not path.exists():
+        raise StoreRefused(f"{path} is a link to a file that does not exist; remove the link, or name the file itself.")
     if path.is_dir():
         raise StoreRefused(f"{path} is a directory; name a file in it, as in sqlite:///{path}/stem.db.")
     if not path.parent.is_dir():
@@ -210,6 +214,14 @@ def check_place(address: Address) -> None:
     if path.exists() and not os.access(path, os.R_OK | os.W_OK):
         raise StoreRefused(f"{path} may not be read and written by this process; give it permission.")
     # Only SQLite itself opens the file: closing a second handle would drop the locks that this process may hold on it.
+
+
+def make_private(path: Path) -> None:
+    """Make the file, for its owner alone, if there is none: SQLite would let everybody read it."""
+    try:
+        make_file(path, _PRIVATE)
+    except OSError as error:
+        raise StoreRefused(f"{path} cannot be made ({error.strerror}); choose another path.") from error
 
 
 def _opened(address: Address, timeout_seconds: float) -> sqlite3.Connection:

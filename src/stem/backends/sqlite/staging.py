@@ -18,6 +18,7 @@ from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 from stem.contracts.staging import LEFTOVER_SECONDS, Alike, Calls, Part, Promotion, Staging, incomplete
 from stem.core.errors import StemError, StoreRefused
+from stem.runtime.files import folder_beside, make_file, make_folder_beside
 
 # A job's file need not outlive the machine, for then the job is over too; a kill in the middle of a write is undone by
 # the journal, which costs next to nothing where rows are only added.
@@ -128,7 +129,7 @@ class SqliteStaging(Staging):
         """A connection for this call alone: none is open when the process forks between two of them."""
         path = self._file(job)
         with translated(path):
-            self._folder.mkdir(exist_ok=True)
+            self._make(path)
             connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
             with closing(connection):
                 for pragma in _PRAGMAS:
@@ -139,6 +140,16 @@ class SqliteStaging(Staging):
                 connection.execute(SQL["stage_runs_make"])
                 yield connection
 
+    def _make(self, path: Path) -> None:
+        """In a folder that is no planted link, and open to those who may use the store."""
+        try:
+            store = self._space.file.path.stat()
+            make_folder_beside(store, self._folder)
+            with folder_beside(store, self._folder):
+                make_file(path, store.st_mode & 0o666)
+        except OSError as error:
+            raise StoreRefused(f"{self._folder} cannot be used ({error.strerror}); remove it.") from error
+
 
 def stage_folder(space: Space) -> Path:
     return Path(f"{space.file.path}-stage")
@@ -147,10 +158,11 @@ def stage_folder(space: Space) -> Path:
 def prune_leftovers(space: Space) -> int:
     """Drop the files that nobody has written to for a day; of any namespace, for their age says it all."""
     gone = 0
-    with suppress(FileNotFoundError):
-        for entry in os.scandir(stage_folder(space)):
-            if "-" not in entry.name and entry.stat().st_mtime <= time.time() - LEFTOVER_SECONDS:
-                _remove(Path(entry.path))
+    with suppress(OSError), folder_beside(space.file.path.stat(), stage_folder(space)) as folder:
+        for name in os.listdir(folder):
+            age_seconds = time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
+            if "-" not in name and age_seconds >= LEFTOVER_SECONDS:
+                _remove(name, folder)
                 gone += 1
     return gone
 
@@ -169,10 +181,10 @@ def _begin(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA busy_timeout = {_WAIT_SECONDS * 1000:.0f}").fetchall()
 
 
-def _remove(path: Path) -> None:
+def _remove(path: Path | str, folder: int | None = None) -> None:
     for tail in _TAILS:
         with suppress(FileNotFoundError):
-            os.unlink(f"{path}{tail}")
+            os.unlink(f"{path}{tail}", dir_fd=folder)
 
 
 def _runs(ids: Sequence[str]) -> Iterator[tuple[int, str]]:

@@ -37,7 +37,6 @@ class SqliteUpkeep(Upkeep):
 
     def close(self) -> None:
         self._space.file.close()
-        self._space.bell.close()
 
     def _warnings(self, journal: str, synchronous: int) -> list[str]:
         warnings = []
