@@ -364,8 +364,8 @@ def test_folders_that_may_not_be_made_are_told(site: Shell, unprivileged: Any) -
     locked = site.directory / "locked"
     locked.mkdir(mode=0o555)
     words = ("--command-line", "sleep 60", "--logfile", "alpha.log")
-    for pidfile in ("locked/run/%n.pid", "locked/%n.pid"):
-        done = site.run("worker", "multi", "start", "alpha", *words, "--pidfile", pidfile, preexec_fn=unprivileged)
+    for template in ("locked/run/%n.pid", "locked/%n.pid"):
+        done = site.run("worker", "multi", "start", "alpha", *words, "--pidfile", template, preexec_fn=unprivileged)
         assert (done.returncode, done.stderr) == (70, "")
         assert "cannot be" in done.stdout and "locked" in done.stdout
     assert Path(locked).exists() and list(locked.iterdir()) == []
