@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark check lock bench bench-worker bench-control bench-pipeline clean
+.PHONY: help demo test test-spark test-packaging check lock bench bench-worker bench-control bench-pipeline clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,10 +17,13 @@ demo: $(VENV)/base ## run the showcase on the embedded SQLite store
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/dev ## run the tests, on real servers (ARGS="-k name" to choose)
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not spark" $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not spark and not packaging" $(ARGS)
 
 test-spark: $(VENV)/dev ## run those on Spark (ARGS='-m "not slow"' without clusters and servers)
 	$(BIN)/python -m pytest tests/pipeline $(ARGS)
+
+test-packaging: $(VENV)/dev ## install the built wheel with each extra into a clean environment, and run the quickstart
+	$(BIN)/python -m pytest tests/packaging -m packaging $(ARGS)
 
 check: $(VENV)/dev ## format, lint, types, import rule
 	$(BIN)/ruff format --check .
@@ -47,7 +50,7 @@ lock: $(VENV)/dev ## pin what is installed, with hashes, after a change of pypro
 	$(PIP) install uv
 	$(LOCK) --group build -o requirements/build.txt
 	$(LOCK) pyproject.toml --extra spark -o requirements/demo.txt
-	$(LOCK) pyproject.toml --all-extras --group dev --constraint requirements/demo.txt -o requirements/dev.txt
+	$(LOCK) pyproject.toml --all-extras --group dev --constraint requirements/build.txt --constraint requirements/demo.txt -o requirements/dev.txt
 
 # Each file is installed whole and checked against its hashes; what comes as source is built with the tools pinned first.
 $(VENV)/base: pyproject.toml requirements/build.txt requirements/demo.txt
