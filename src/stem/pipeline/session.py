@@ -4,6 +4,8 @@ import contextlib
 import importlib.util
 import logging
 import os
+import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -163,8 +165,7 @@ def _launching(found: java.Java, conf: Mapping[str, str], options: Sequence[str]
     users = conf.get("spark.driver.extraJavaOptions", "")
     own = " ".join(
         [
-            f"-Dlog4j2.configurationFile={_log4j(found)}",
-            *options,
+            *map(_quoted, [f"-Dlog4j2.configurationFile={_log4j(found)}", *options]),
             *java.collector(f"{' '.join(options)} {users}"),
             users,
         ]
@@ -173,7 +174,9 @@ def _launching(found: java.Java, conf: Mapping[str, str], options: Sequence[str]
         "JAVA_HOME": str(found.home),
         "SPARK_HOME": _find_spark_home(),  # else a script asks another Python for it
         "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _LAUNCHER_OPTIONS),
-        "PYSPARK_SUBMIT_ARGS": " ".join([*submit, f"--driver-java-options '{own.strip()}'", "pyspark-shell"]),
+        "PYSPARK_SUBMIT_ARGS": " ".join(
+            [*submit, f"--driver-java-options {shlex.quote(own.strip())}", "pyspark-shell"]
+        ),
     }
     if is_local:
         env["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -190,6 +193,11 @@ def _launching(found: java.Java, conf: Mapping[str, str], options: Sequence[str]
                 os.environ.pop(key, None)
             else:
                 os.environ[key] = value
+
+
+def _quoted(option: str) -> str:
+    """As Spark's launcher splits options: a folder's name may have a space."""
+    return '"' + option.replace("\\", r"\\").replace('"', r"\"") + '"' if re.search(r'[\s"\\]', option) else option
 
 
 def _own_paths() -> list[str]:
