@@ -181,7 +181,7 @@ def _launching(found: java.Java, conf: Mapping[str, str], options: Sequence[str]
     if is_local:
         env["SPARK_LOCAL_IP"] = "127.0.0.1"
         env["PYTHONPATH"] = os.pathsep.join(_own_paths())
-        python = interpreter.command(found.home)
+        python, env["PATH"] = interpreter.on_path(interpreter.command(found.home))
         env.update({name: python for name in _PYTHONS if os.environ[name] == sys.executable})
     before = {key: os.environ.get(key) for key in env}
     os.environ.update(env)
