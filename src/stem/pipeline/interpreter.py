@@ -37,8 +37,8 @@ def command(folder: Path) -> str:
 
 
 def on_path(command: str) -> tuple[str, str]:
-    """A command as Spark takes it, and the PATH to go with it. Spark looks for data sources only if a shell finds the command, and
-    does not quote it: one with a space in its path goes by its name."""
+    """A command as Spark takes it, and the PATH to go with it. Spark looks for data sources only if a shell finds the command,
+    and does not quote it: one with a space in its path goes by its name."""
     path = os.environ.get("PATH", os.defpath)
     if shlex.quote(command) == command:
         return command, path
