@@ -42,7 +42,7 @@ def stores(names: list[str]) -> Iterator[dict[str, Callable[[], str]]]:
     redis = RedisServer() if "redis" in names else None
     postgres = PostgresServer() if "postgres" in names else None
     if postgres is not None:
-        SERVERS.append(psutil.Process(postgres.server.get_pid()))
+        SERVERS.append(psutil.Process(postgres.pid))
 
     def in_sqlite() -> str:
         for file in folder.iterdir():

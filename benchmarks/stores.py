@@ -236,7 +236,7 @@ def bench_of(backend: str) -> Iterator[Bench]:
     else:
         postgres = PostgresServer()
         joiner = "&" if "?" in postgres.url else "?"
-        master = psutil.Process(postgres.server.get_pid())
+        master = psutil.Process(postgres.pid)
         yield Bench(
             backend,
             lambda name: connect(f"{postgres.url}{joiner}schema=bench_{name}".lower(), settings),

@@ -295,7 +295,7 @@ def place_of(backend: str) -> Iterator[Place]:
         return
     postgres = PostgresServer()
     try:
-        yield Place(postgres.url, psutil.Process(postgres.server.get_pid()))
+        yield Place(postgres.url, psutil.Process(postgres.pid))
     finally:
         postgres.close()
 
