@@ -354,7 +354,7 @@ def test_a_killed_worker_leaves_no_process_behind(shop: Shell) -> None:
     shop.out("enqueue", "hold")
     with Serving(shop, "--concurrency", "3") as worker:
         until((shop.directory / "holding").exists, seconds=30)
-        until(lambda: len(worker.children) == 4, seconds=30)  # the fork server and its isolates
+        until(lambda: len(worker.children) == 5, seconds=30)  # the reaper, the fork server and its isolates
         children = worker.children
         worker.process.kill()
         assert psutil.wait_procs(children, timeout=20)[1] == []

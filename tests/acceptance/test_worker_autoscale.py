@@ -51,7 +51,8 @@ def test_from_two_to_at_most_ten_and_back_while_a_long_task_runs(any_lab: Lab) -
 
 def isolates(pid: int) -> list[psutil.Process]:
     """The children of the fork server."""
-    (server,) = psutil.Process(pid).children()
+    (reaper,) = psutil.Process(pid).children()
+    (server,) = reaper.children()
     return server.children()
 
 

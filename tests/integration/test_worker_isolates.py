@@ -205,6 +205,6 @@ def test_a_task_may_lose_its_streams(client: Desk, name: str) -> None:
 def test_a_process_that_is_killed_takes_its_isolates_along(tmp_path: Path, namespace: str) -> None:
     url = f"sqlite:///{tmp_path}/other.db"
     with worker_process(url, namespace, UNRULY, tmp_path, concurrency=ISOLATES) as doomed:
-        family = until(lambda: found if len(found := doomed.descendants()) == ISOLATES + 1 else None)
+        family = until(lambda: found if len(found := doomed.descendants()) == ISOLATES + 2 else None)
         doomed.kill()
         until(lambda: are_gone(family))

@@ -67,7 +67,7 @@ def test_tasks_of_a_killed_supervisor_run_again_elsewhere_and_its_isolates_are_g
         killed_at = time.monotonic()
         go.touch()
         until(lambda: are_gone(below))
-        assert len(below) == 3
+        assert len(below) == 4
         records = fleet.ended(ids)
         seconds = time.monotonic() - killed_at
         assert {(record.state, record.worker) for record in records.values()} == {(State.SUCCEEDED, second.name)}

@@ -70,8 +70,13 @@ class FleetWorker(WorkerProcess):
         return self.process.poll() is None
 
     @property
+    def reaper(self) -> psutil.Process:
+        (reaper,) = psutil.Process(self.pid).children()
+        return reaper
+
+    @property
     def server(self) -> psutil.Process:
-        (server,) = psutil.Process(self.pid).children()
+        (server,) = self.reaper.children()
         return server
 
     @property

@@ -19,9 +19,11 @@ from stem.client.engines import close_engines, engine
 from stem.client.task import AsyncTask
 from stem.core.delivery import Delivery
 from stem.core.errors import SoftTimeLimitExceeded, TaskRevoked
-from stem.core.outcome import Raised, Requeue, Revoked
+from stem.core.outcome import Done, Raised, Requeue, Revoked
 from stem.core.record import TaskError
 from stem.core.settle import Policy, settle
+from stem.runtime.orphans import DeadChildren, adopt_orphans, end_children
+from stem.runtime.process import prefer_for_oom
 from stem.worker import wire
 from stem.worker.cell import Cell
 from stem.worker.channel import Line, RunChannel
@@ -46,6 +48,7 @@ class Isolate:
         self._next: RunChannel | None = None  # of the `def` that is being admitted
         self._current: RunChannel | None = None  # of the `def` that runs now
         self._shared = Shared(self)
+        self.dead_children = DeadChildren()
 
     def serve(self) -> NoReturn:
         """Until the supervisor closes the inbox, or is gone."""
@@ -101,8 +104,21 @@ class Isolate:
             self._output.end_task()
         except OSError:
             pass  # a task may have closed what leads there, and its ending is still to be told
+        has_ended_others = was_stopped(channel, verdict) and self.end_started(run)
         self.end(channel, verdict)
         self._cell.end(0)  # told first: who falls silent here has run, and who came back from a fork is gone by now
+        if has_ended_others:
+            os._exit(0)
+        self.dead_children.reap()
+
+    def end_started(self, run: wire.Run) -> bool:
+        """End what a task has started that was told to stop. True: this process is to end as well, for something here may
+        count on what was ended. An engine ends by itself what it has started."""
+        task = self._tasks.get(run.name)
+        if os.getpid() != self._pid or (task is not None and task.definition.engine is not None):
+            return False
+        close_engines()
+        return end_children()
 
     def _reap(self, run: wire.Run) -> None:
         """The isolate has died that ran it; what its engine left behind is ended before the store hears of it."""
@@ -152,6 +168,7 @@ class Shared:
         self._running: dict[int, tuple[RunChannel, asyncio.Task[None]]] = {}
         self._reasons: dict[int, BaseException] = {}
         self._next: wire.Run | None = None
+        self._has_stopped = False  # one of those that ran here, and may have left processes
         self._idle: asyncio.Event | None = None
         self._is_closed = False
 
@@ -217,10 +234,18 @@ class Shared:
             verdict = interrupted(error, delivery)
         with suppress(OSError):
             isolate._output.flush()
+        self._has_stopped |= was_stopped(channel, verdict)
+        is_last = len(self._running) == 1  # whose the processes are that are left cannot be told before
+        has_ended_others = is_last and self._has_stopped and isolate.end_started(run)
         isolate.end(channel, verdict)
         isolate._cell.end(channel.slot)
+        if has_ended_others:
+            os._exit(0)
         del self._running[run.number]
         self._free.append(channel.slot)
+        if is_last:
+            self._has_stopped = False
+            isolate.dead_children.reap()
         if self._next is None and not self._is_closed:
             asyncio.get_running_loop().add_reader(isolate._inbox, self._receive)
             self._receive()
@@ -275,6 +300,11 @@ def interrupted(error: SoftTimeLimitExceeded | TaskRevoked, delivery: Delivery) 
     return Verdict(settle(outcome, policy, attempt=delivery.attempt, deaths=delivery.deaths, roll=0.5), 0.0)
 
 
+def was_stopped(channel: RunChannel, verdict: Verdict) -> bool:
+    """Whether it ended because the supervisor told it to: by a revoke, a shutdown or a soft limit."""
+    return type(verdict.settlement) is not Done and channel.interruption() is not None
+
+
 def become_isolate(app: Stem, worker: str, descriptors: list[int], slots: int) -> NoReturn:
     """In a fresh child: make its streams and signals its own, then serve."""
     inbox, line, cell, output = make_private(descriptors, slots)
@@ -283,6 +313,8 @@ def become_isolate(app: Stem, worker: str, descriptors: list[int], slots: int) -
 
 def make_private(descriptors: list[int], slots: int) -> tuple[socket.socket, socket.socket, Cell, TaskOutput]:
     inbox, line, output, cell = descriptors
+    adopt_orphans()  # so that what a task starts stays below its isolate, however it detaches itself
+    prefer_for_oom()
     for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     # A terminal's Ctrl-C is for the supervisor, which sits in another group; a stray one is not for the task.

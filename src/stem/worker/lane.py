@@ -20,10 +20,11 @@ from stem.client.app import Stem
 from stem.client.attempt import attempt
 from stem.client.context import TaskContext, current_task
 from stem.core.errors import SoftTimeLimitExceeded, TaskRevoked
+from stem.runtime.orphans import DeadChildren, end_children
 from stem.worker import wire
 from stem.worker.cell import Cell
 from stem.worker.channel import Line, RunChannel
-from stem.worker.isolate import LOST_THE_LINE, interrupted, make_private
+from stem.worker.isolate import LOST_THE_LINE, interrupted, make_private, was_stopped
 from stem.worker.output import TaskOutput
 
 
@@ -47,6 +48,9 @@ class Lane:
         self._output = output
         self._free: SimpleQueue[int] = SimpleQueue()
         self._lock = Lock()
+        self._running = 0
+        self._has_stopped = False  # one of those that ran here, and may have left processes
+        self._dead_children = DeadChildren()
         self._reachable: dict[
             int, tuple[RunChannel, TaskContext, int]
         ] = {}  # by slot: what runs there, in which thread
@@ -61,6 +65,8 @@ class Lane:
             packet = self._inbox.recv(wire.PACKET_BYTES)
             if not packet:
                 break
+            with self._lock:
+                self._running += 1
             Thread(target=self._run, args=(wire.read_run(packet), slot), name=f"lane-{slot}", daemon=True).start()
 
         self._inbox.close()
@@ -104,7 +110,21 @@ class Lane:
         with suppress(OSError):  # whoever would have heard it has left
             self._line.send(wire.ending(run.number, verdict.settlement, verdict.run_seconds, channel.progress))
         self._cell.end(slot)
+        self._leave(has_stopped=was_stopped(channel, verdict))
         self._free.put(slot)
+
+    def _leave(self, *, has_stopped: bool) -> None:
+        """When nothing runs any more, what tasks have left that were told to stop is ended, and the process with it. Whose it
+        is cannot be told before."""
+        with self._lock:  # nothing begins meanwhile
+            self._running -= 1
+            self._has_stopped |= has_stopped
+            if self._running or self._output is None:  # the embedding program's children are its own
+                return
+            if self._has_stopped and end_children():
+                os._exit(0)
+            self._has_stopped = False
+            self._dead_children.reap()
 
 
 def become_lane(app: Stem, worker: str, descriptors: list[int], slots: int) -> NoReturn:

@@ -16,7 +16,10 @@ from stem.worker import wire
 from stem.worker.cell import Cell
 from stem.worker.manifest import Manifest, decode
 from stem.worker.output import Lines
+from stem.worker.reaper import END
 from stem.worker.requests import Born, Bury, Exited, Load, Loaded, Refused, Reply, Request, Start
+
+END_SECONDS = 10.0  # for all that is below to end, killed as it is
 
 _tokens = count(1)
 _replies: "msgspec.json.Decoder[Reply]" = msgspec.json.Decoder(Reply)
@@ -93,7 +96,7 @@ class Nursery:
         self._frames = wire.Frames()
         self.control, theirs = socket.socketpair()
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-m", "stem.worker.server", str(theirs.fileno())],
+            [sys.executable, "-m", "stem.worker.reaper", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             process_group=0,  # a terminal's Ctrl-C is for the supervisor
@@ -103,6 +106,7 @@ class Nursery:
 
     @property
     def pid(self) -> int:
+        """Of the reaper, which is our child; the fork server is its child."""
         return self._process.pid
 
     def manifest(self, *, timeout_seconds: float = 300.0) -> Manifest:
@@ -146,11 +150,15 @@ class Nursery:
         return [_replies.decode(part) for part in self._frames.feed(data)]
 
     def close(self) -> None:
-        """Ends the server, and with it every isolate that is left."""
+        """Ends the server, every isolate that is left, and whatever tasks have started."""
         self.control.close()
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        self._process.wait()
+        self._process.send_signal(END)
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def _send(self, request: Request, descriptors: list[int] | None = None) -> None:
         data = wire.framed(msgspec.json.encode(request))

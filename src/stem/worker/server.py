@@ -1,7 +1,8 @@
 """The fork server: imports the app once, then turns copies of itself into isolates. Single-threaded, talks to no store.
 
-Run as `python -m stem.worker.server DESCRIPTOR`. Requests come down a stream; a request to start an isolate carries its
-four descriptors. A dead child stays unburied until the supervisor says so, so that its process id means nothing else.
+A child of the reaper (reaper.py). Requests come down a stream; a request to start an isolate carries its four descriptors.
+A dead isolate stays unburied until the supervisor says so, so that its process id means nothing else. Processes that it leaves
+behind become children of the fork server, which kills them.
 """
 
 import gc
@@ -22,6 +23,7 @@ from stem.client.loading import load
 from stem.core.errors import StemError
 from stem.runtime import process
 from stem.runtime.log import LogStream
+from stem.runtime.orphans import adopt_orphans, children, end_children, kill_children
 from stem.runtime.process import die_with
 from stem.worker.isolate import become_isolate
 from stem.worker.manifest import encode, manifest
@@ -30,16 +32,15 @@ from stem.worker.wire import exactly, framed
 
 DESCRIPTORS = 4
 STDERR = 2
-# The supervisor's end shows in the closed control stream; this is for a stream that somebody else holds open too. The
-# kernel's own signal would come when the thread ends that started us, which is not the end of the supervisor.
-ORPHAN_CHECK_SECONDS = 2.0
+REAPER_CHECK_SECONDS = 2.0
 
 
 class Server:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._parent = os.getppid()
-        self._children: set[int] = set()  # those not known to be dead
+        self._children: set[int] = set()  # isolates not known to be dead
+        self._spared: set[int] = set()  # isolates until they are buried, and what the app has started when it was imported
         self._worker = ""
         self._path = ""
         self._app: Stem | None = None
@@ -52,11 +53,13 @@ class Server:
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while True:
-            readable, _, _ = select.select([self._control.fileno(), wake], [], [], ORPHAN_CHECK_SECONDS)
+            readable, _, _ = select.select([self._control.fileno(), wake], [], [], REAPER_CHECK_SECONDS)
             if os.getppid() != self._parent:
+                end_children()  # the reaper is gone, and will not do it
                 os._exit(0)
             if wake in readable:
                 os.read(wake, 4096)
+                kill_children(self._spared)  # before anybody hears that their isolate is dead
                 self._report_dead()
             if self._control.fileno() in readable:
                 self._answer(*_receive(self._control))
@@ -70,6 +73,7 @@ class Server:
                 self._start(request, descriptors)
             case Bury(pid):
                 os.waitpid(pid, 0)
+                self._spared.discard(pid)
 
     def _load(self) -> None:
         process.imports_for_isolates = True
@@ -80,6 +84,7 @@ class Server:
                 traceback.print_exception(error)  # whoever tells the sentence has no more than that
             self._tell(Refused(str(error), error.exit_code))
             os._exit(error.exit_code)
+        self._spared.update(children())
         threads = _threads()
         # A fork copies one thread and every lock the others hold.
         self._forks = not threads
@@ -92,6 +97,7 @@ class Server:
         for descriptor in descriptors:
             os.close(descriptor)
         self._children.add(pid)
+        self._spared.add(pid)
         self._tell(Born(request.token, pid))
 
     def _fork(self, request: Start, descriptors: list[int]) -> int:
@@ -176,14 +182,7 @@ def _open_streams() -> None:
         sys.stdout = sys.stderr = LogStream("stem.app", "app.output")
 
 
-def main() -> NoReturn:
+def serve(control: int) -> NoReturn:
     _open_streams()
-    control = socket.socket(fileno=int(sys.argv[1]))
-    # The supervisor hears what the terminal and the init system say, and tells us.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    Server(control).serve()
-
-
-if __name__ == "__main__":
-    main()
+    adopt_orphans()
+    Server(socket.socket(fileno=control)).serve()
