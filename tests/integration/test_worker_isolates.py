@@ -60,7 +60,7 @@ def test_an_allocation_beyond_the_limit_is_a_memory_error(client: Desk) -> None:
         ("exits", {"code": 3}, "ended with exit code 3"),
         ("exits", {"code": 0}, "ended with exit code 0"),
         ("segfaults", {}, "was ended by SIGSEGV"),
-        ("signals-itself", {"number": 1}, "was ended by SIGHUP"),
+        ("signals-itself", {"number": 14}, "was ended by SIGALRM"),
         ("signals-itself", {"number": 9}, "was ended by SIGKILL"),
         ("leaves-a-talker", {"own_session": False, "exit_code": 3}, "ended with exit code 3"),
         ("leaves-a-talker", {"own_session": True, "exit_code": 3}, "ended with exit code 3"),

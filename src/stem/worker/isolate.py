@@ -53,7 +53,8 @@ class Isolate:
     def serve(self) -> NoReturn:
         """Until the supervisor closes the inbox, or is gone."""
         signal.signal(wire.INTERRUPT, self._interrupt)
-        signal.signal(signal.SIGTERM, self._terminate)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._terminate)
         try:
             self._line.tell(wire.Ready())
             while run := self.receive():

@@ -11,8 +11,10 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread, get_ident
+from types import FrameType
 from typing import NoReturn
 
 from stem.client.admit import Admitted
@@ -132,12 +134,22 @@ def become_lane(app: Stem, worker: str, descriptors: list[int], slots: int) -> N
     inbox, line, cell, output = make_private(descriptors, slots)
     lane = Lane(app, worker, inbox, line, cell, output)
     signal.signal(wire.INTERRUPT, lambda *_: lane.interrupt())
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, partial(_terminate, os.getpid()))
     try:
         lane.serve()
     except OSError:
         os._exit(LOST_THE_LINE)
     sys.stdout.flush()
     os._exit(0)
+
+
+def _terminate(lane: int, number: int, _frame: FrameType | None) -> None:
+    """Service managers and `pkill` send it to every process they find; it is for the worker, which sees to its tasks. A
+    process that a task has forked ends by it, as any would."""
+    if os.getpid() != lane:
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
 
 
 def lane_opener(app: Stem, worker: str) -> Callable[[list[int], int], Callable[[], None]]:

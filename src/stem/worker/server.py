@@ -40,7 +40,9 @@ class Server:
         self._control = control
         self._parent = os.getppid()
         self._children: set[int] = set()  # isolates not known to be dead
-        self._spared: set[int] = set()  # isolates until they are buried, and what the app has started when it was imported
+        self._spared: set[int] = (
+            set()
+        )  # isolates until they are buried, and what the app has started when it was imported
         self._worker = ""
         self._path = ""
         self._app: Stem | None = None

@@ -71,8 +71,8 @@ class Worker:
         return self.settings.name
 
     def run(self, *, install_signal_handlers: bool = True, started: Callable[[], object] | None = None) -> int:
-        """Until a signal or `stop`: TERM lets tasks end, INT tells them to stop, QUIT cuts them off; a second signal is
-        harder than the first. Returns
+        """Until a signal or `stop`: TERM lets tasks end, INT and HUP tell them to stop, QUIT cuts them off; a second signal
+        is harder than the first. HUP is ignored if it was ignored at the start. Returns
         the exit code: 0, or 70 after a failure. `started` is called when tasks are being claimed and signals are heard."""
         self.load()
         # Before anything is claimed, and not before the app is imported: an import that hangs can be interrupted.
@@ -185,11 +185,14 @@ class Worker:
 
     def _hear_signals(self) -> dict[int, Any]:
         modes: dict[int, Mode] = {signal.SIGTERM: "warm", signal.SIGINT: "soft", signal.SIGQUIT: "hard"}
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+            modes[signal.SIGHUP] = "soft"
 
         def hear(number: int, _frame: FrameType | None) -> None:
             self.has_heard_signal = True
-            # A second signal means that the first was not enough.
-            self._want(modes[number] if self._wanted is None else _HARDER[self._wanted])
+            # A second signal means that the first was not enough. Not so a hang-up: kernel and shell both tell of it.
+            if self._wanted is not None and number != signal.SIGHUP:
+                self._want(_HARDER[self._wanted])
             self._want(modes[number])
 
         return {number: signal.signal(number, hear) for number in modes}
