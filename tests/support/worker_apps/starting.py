@@ -34,7 +34,7 @@ def start(way: str) -> list[int]:
             subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 600 & sleep 600; true"])
         case "as a daemon":
             subprocess.run([sys.executable, "-c", DAEMON], check=True)
-        case "forked":
+        case _:  # forked
             if os.fork() == 0:
                 os.setsid()
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
