@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from stem import ConfigError, InvalidArguments, InvalidTask, Stem, UnknownTask
 from stem.cli.pipeline import pipeline
 from stem.core.delivery import DeadFilter
+from stem.core.errors import UsageError
 from stem.core.lifecycle import State
 from stem.core.revoke import RevokeRequest
 from stem.pipeline.bulk import BulkFailed, Over, Summary
@@ -99,6 +100,31 @@ def test_what_cannot_be_an_argument_is_a_letter_too(spark: SparkSession, app: St
     assert (summary.succeeded, summary.buried) == (1, 2)
     letters = app.store.deadletters.page(DeadFilter(), limit=10).items
     assert {each.reason for each in letters} == {"invalid-arguments"}
+
+
+def test_of_rows_with_one_key_one_is_run(spark: SparkSession, app: Stem, tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    frame = spark.range(0, 60, 1, 3).selectExpr("id % 20 AS n", f"'{book}' AS book")
+    summary = over(app, "marks", frame, key="n").to(tmp_path / "results")
+    assert (summary.items, summary.succeeded) == (20, 20)
+    assert Counter(book.read_text().split()) == Counter(str(n) for n in range(20))
+
+
+def test_a_bulk_with_a_key_goes_on_where_it_was(spark: SparkSession, app: Stem, tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    frame = numbers(spark, 500, 5).selectExpr("n", f"'{book}' AS book")
+    bulk = over(app, "marks", frame, key="n", id="b1")
+    job = bulk._placed(str(tmp_path / "results"))
+    bulk._run(job, Folder(job.table, job.bulk), lambda _items, _failed: None)  # and the driver falls
+    again = over(app, "marks", frame.orderBy("n", ascending=False), key="n", id="b1").to(tmp_path / "results")
+    assert (again.items, len(book.read_text().split())) == (500, 500)
+
+
+def test_a_variant_is_an_argument_as_its_json_says(spark: SparkSession, app: Stem, tmp_path: Path) -> None:
+    frame = spark.sql("SELECT parse_json('21') AS n")
+    assert [row["result"] for row in rows_of(over(app, "double", frame).to(tmp_path / "results")).values()] == ["42"]
+    with pytest.raises(UsageError, match="Column 'n' holds VARIANT inside array<variant>"):
+        over(app, "double", spark.sql("SELECT array(parse_json('1')) AS n"))
 
 
 def test_the_same_bulk_again_adds_nothing(spark: SparkSession, app: Stem, tmp_path: Path) -> None:

@@ -180,9 +180,24 @@ def test_a_column_may_be_an_argument_though_it_has_a_control_s_name(
     spark: SparkSession, store: Store, url: str
 ) -> None:
     frame = spark.sql("SELECT 'gold' AS queue, 'k1' AS key, 'vip' AS lane")
-    write(frame, url, task="door.open", queueColumn="lane", keyColumn="")
+    write(frame, url, task="door.open", queueColumn="lane")
     (opened,) = claim(store, "vip")
     assert opened.envelope.arguments() == {"queue": "gold", "key": "k1"}
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "redis", "postgres"])
+def test_a_column_that_is_called_key_merges_nothing_unless_the_option_names_it(
+    spark: SparkSession, backend: str, request: pytest.FixtureRequest, namespace: str, url: str
+) -> None:
+    place = url if backend == "sqlite" else request.getfixturevalue(f"{backend}_server").url
+    frame = spark.sql("SELECT * FROM VALUES ('k', 1), ('k', 2), (NULL, 3) AS t(key, value)")  # as Kafka's frames are
+    write(frame, place, namespace=namespace, task="any", queue="all")
+    write(frame.where("key IS NOT NULL"), place, namespace=namespace, task="any", queue="merged", key="key")
+    opened = connect(place, Settings(namespace=namespace))
+    sent = [each.envelope.arguments() for each in claim(opened, "all")]
+    assert sorted(each["value"] for each in sent) == [1, 2, 3] and {each["key"] for each in sent} == {"k", None}
+    assert depth(opened, "merged").ready == 1
+    opened.upkeep.close()
 
 
 def test_a_key_makes_rows_of_a_job_one_task(spark: SparkSession, store: Store, url: str) -> None:
@@ -208,6 +223,15 @@ def test_arguments_of_every_type_of_sql_are_json(spark: SparkSession, store: Sto
         "i": 1, "d": 1.5, "dec": "1.10", "b": True, "day": "2030-01-31", "at": "2030-01-31T09:00:00Z",
         "list": ["x", None], "pairs": {"k": 1}, "nested": {"n": "é"}, "nothing": None,
     }  # fmt: skip
+
+
+def test_a_variant_becomes_what_its_json_says(spark: SparkSession, store: Store, url: str) -> None:
+    frame = spark.sql("""SELECT parse_json('{"a": [1.5, null, "x"]}') AS v, 1 AS n UNION ALL SELECT NULL, 2""")
+    write(frame, url, task="any")
+    sent = sorted((each.envelope.arguments() for each in claim(store)), key=lambda given: int(given["n"]))
+    assert sent == [{"v": {"a": [1.5, None, "x"]}, "n": 1}, {"v": None, "n": 2}]
+    nested = spark.sql("SELECT array(parse_json('1')) AS many")
+    assert refused(nested, url, task="any").startswith("Column 'many' holds VARIANT inside array<variant>")
 
 
 BAD = "SELECT * FROM VALUES ('a', 1), ('b', NULL), (NULL, 3), ('d', 4), ('e', 5) AS t(to, copies)"

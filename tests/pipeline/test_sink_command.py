@@ -23,12 +23,15 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_file_becomes_tasks_once(spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     command = ["pipeline", "enqueue", "--task", "mail.send", "--from", "users.csv", "--job", "monday"]
-    assert run([*command, "--queue", "q", "--json"]) == 0
-    assert json.loads(capfd.readouterr().out) == {"job": "monday", "created": 2, "known": 0}
-    assert run(command) == 0
+    assert run([*command, "--queue", "q"]) == 0
     told = capfd.readouterr()
     assert told.out == "2 tasks enqueued. Job monday\n"
     assert not {*told.err} & {"\x1b", "\r"}  # no bar where there is no terminal
+    assert run(command) == 0
+    said = "Nothing was added: job monday had enqueued its 2 tasks before. Use another --job for new rows.\n"
+    assert capfd.readouterr().out == said
+    assert run([*command, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out) == {"job": "monday", "created": 0, "known": 2}
     store = connect(f"sqlite:///{tmp_path}/stem.db", Settings())
     assert [each.envelope.arguments() for each in claim(store, "q")] == [
         {"to": "ada", "copies": 1},

@@ -37,7 +37,7 @@ def composed(rows: dict[str, Any], **options: str) -> tuple[list[Envelope], list
         (GOOD | {"notBefore": [datetime(2030, 1, 1)]}, {}, "has no time zone"),
         (GOOD | {"headers": [{"stem-x": "y"}]}, {}, "is reserved"),
         (GOOD | {"headers": ["[]"]}, {}, "not a JSON object of texts"),
-        (GOOD | {"key": pa.array([None], pa.string())}, {}, "The key in column 'key' is null"),
+        (GOOD | {"key": pa.array([None], pa.string())}, {"key": "key"}, "The key in column 'key' is null"),
         ({"to": ["a"], "copies": ["many"]}, {}, "Expected `int`, got `str`"),
         ({"to": [None], "copies": [1]}, {}, "Expected `str`, got `null`"),
         ({"to": ["a" * 3000], "copies": [1]}, {}, "bytes and the limit is 2,000"),
@@ -66,6 +66,26 @@ def test_one_bad_row_changes_nothing_for_its_neighbours() -> None:
     when = whole[0].enqueued_at
     assert [each.row for each in bad] == [1]
     assert [_at(each, when) for each in good] == [whole[0], whole[2]], "the short way and the long one make the same"
+
+
+@pytest.mark.parametrize("bad", [{}, {"task": ["mail.send", "mail.sned", "mail.send"]}], ids=["together", "one by one"])
+def test_null_means_the_default_where_there_is_one(bad: dict[str, Any]) -> None:
+    rows = {"to": ["a", "b", "c"], "copies": [1, 2, 3], "urgent": [None, None, True]}
+    good, _ = composed(rows | bad, task="mail.send", app=APP)
+    arguments = {each.arguments()["to"]: each.arguments() for each in good}
+    assert arguments["a"] == {"to": "a", "copies": 1} and arguments["c"] == {"to": "c", "copies": 3, "urgent": True}
+
+
+@pytest.mark.parametrize(
+    ("cell", "arguments"),
+    [
+        ({"to": "a", "copies": 1, "urgent": None}, {"to": "a", "copies": 1}),
+        ('{"to": "a", "copies": 1}', {"to": "a", "copies": 1}),
+    ],
+)
+def test_null_means_the_default_in_one_column_of_arguments(cell: Any, arguments: dict[str, Any]) -> None:
+    (sent,), bad = composed({"args": [cell]}, task="mail.send", app=APP, argsColumn="args")
+    assert (sent.arguments(), bad) == (arguments, [])
 
 
 def _at(sent: Envelope, when: datetime) -> Envelope:

@@ -17,6 +17,7 @@ from stem.core.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from stem.contracts.staging import Promotion
     from stem.core.config import Settings
 
 _TABLE = "table:"
@@ -39,7 +40,7 @@ _LOOK_SECONDS = 0.2
 @click.option("--args-column", metavar="COLUMN", help="All arguments in one column: JSON, a struct or a map.")
 @click.option("--on-bad-row", type=click.Choice(["fail", "reject"]), default="fail", show_default=True)
 @click.option("--rejects", metavar="PATH", help="The table of rejected rows and their reasons.")
-@click.option("--job", metavar="ID", help="The same id again adds nothing.")
+@click.option("--job", metavar="ID", help="Your id of this write; the same id again adds nothing.")
 @pipeline_options.spark
 @in_session
 def enqueue(
@@ -53,8 +54,8 @@ def enqueue(
 ) -> None:
     """Enqueue one task for each row.
 
-    Columns are the arguments; `task`, `queue`, `priority`, `notBefore`, `headers` and `key` are what they say. All rows become
-    tasks at once, or none does.
+    Columns are the arguments; `task`, `queue`, `priority`, `notBefore` and `headers` are what they say. All rows become tasks
+    at once, or none does.
 
     \b
     Example: stem pipeline enqueue --task mail.send --from users.parquet --app shop:app
@@ -63,6 +64,9 @@ def enqueue(
 
     options = _options(_settings(session, path), path, given) | {"job": job or f"enqueue-{uuid.uuid4()}"}
     _check_source(source)
+    if job is not None and (earlier := _promotion(options)) is not None:
+        _tell_nothing_added(session, job, earlier.created + earlier.known)
+        return
     spark = spark_session("stem pipeline enqueue", master=master, remote=remote)
     frame = _frame(spark, source)
     with _progress(spark, options["job"], is_shown=not session.as_json):
@@ -147,16 +151,30 @@ def _write(frame: "DataFrame", options: dict[str, str]) -> None:
         raise said from error
 
 
-def _tell(session: Session, options: dict[str, str]) -> None:
+def _promotion(options: dict[str, str]) -> "Promotion | None":
+    """What the job has added, if it was run before."""
     from stem.backends import connect
     from stem.pipeline.mapping import settings_of
 
     settings = settings_of(options)
     store = connect(settings.broker_url, settings)
     try:
-        promotion = store.staging.promoted(options["job"])
+        return store.staging.promoted(options["job"])
     finally:
         store.upkeep.close()
+
+
+def _tell_nothing_added(session: Session, job: str, there: int) -> None:
+    if session.as_json:
+        show.json({"job": job, "created": 0, "known": there})
+    else:
+        click.echo(
+            f"Nothing was added: job {job} had enqueued its {there:,} tasks before. Use another --job for new rows."
+        )
+
+
+def _tell(session: Session, options: dict[str, str]) -> None:
+    promotion = _promotion(options)
     created, known = (promotion.created, promotion.known) if promotion is not None else (0, 0)
     if session.as_json:
         show.json({"job": options["job"], "created": created, "known": known})

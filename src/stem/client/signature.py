@@ -44,6 +44,7 @@ class Signature:
         self.names = tuple(p.name for p in named)
         self.positional = tuple(p.name for p in named if p.kind is not p.KEYWORD_ONLY)
         self.required = tuple(p.name for p in named if p.default is p.empty)
+        self.optional = frozenset(self.names) - frozenset(self.required)
         self._defaults = {p.name: (p.default, hints.get(p.name, Any)) for p in named if p.default is not p.empty}
         self._known = frozenset(self.names)
         self._required = frozenset(self.required)

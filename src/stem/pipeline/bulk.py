@@ -27,6 +27,7 @@ from stem.pipeline.bulk_partition import KEPT, run_partition
 from stem.pipeline.bulk_source import is_counted_quickly, rows
 from stem.pipeline.bulk_watch import Tell, Watch, counted
 from stem.pipeline.bulk_words import Job
+from stem.pipeline.variants import refuse_nested
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,14 +78,18 @@ class Bulk:
         app: str | None = None,
     ) -> "Over":
         """Nothing runs yet. `columns` says which column each argument is (default: the one of its name), `key` which one
-        names the item; without it an item is named by its partition and place there. The same `id` is the same bulk: what
-        it has done is not done again. In a task the id follows from the task's. `retry_wait` is the longest pause before an
-        item's next attempt, and `app` where executors import the app from, if that is not to be seen.
+        names the item, and of rows with equal keys one is run; without it an item is named by its partition and place there.
+        The same `id` is the same bulk: what it has done is not done again. In a task the id follows from the task's.
+        `retry_wait` is the longest pause before an item's next attempt, and `app` where executors import the app from, if that
+        is not to be seen.
         Raises InvalidArguments, InvalidTask.
         """
         wanted = self._columns(frame.columns, columns, key)
         chosen = frame.select(*[frame[column].alias(name) for name, column in wanted.items()])
-        if partitions is not None:
+        refuse_nested(chosen.schema)
+        if key is not None:
+            chosen = _one_per_key(chosen, partitions)
+        elif partitions is not None:
             chosen = chosen.repartition(partitions)
         name, path = self._definition.name, app or _path_of(self._app)
         job = Job(
@@ -194,6 +199,12 @@ class Over:
 
 class BulkFailed(StemError):
     """The executors could not run the items; what they said stands in the message."""
+
+
+def _one_per_key(frame: "DataFrame", partitions: int | None) -> "DataFrame":
+    """Sorted, so that a bulk that goes on finds the rows where they were."""
+    count = partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    return frame.repartition(count, KEY).dropDuplicates([KEY]).sortWithinPartitions(KEY)
 
 
 @contextmanager

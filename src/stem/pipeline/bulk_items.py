@@ -9,6 +9,7 @@ from stem.client.signature import Signature
 from stem.core.envelope import encode_args
 from stem.core.errors import InvalidArguments
 from stem.core.record import TaskError
+from stem.pipeline.composing import values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +26,7 @@ class Items(msgspec.Struct, frozen=True):
 def items_of(batch: "pa.RecordBatch", signature: Signature, key: str | None, limit_bytes: int) -> Items:
     """A NULL in the column of an argument that has a default is no argument: the default holds."""
     names = [name for name in batch.schema.names if name != key]
-    columns = [_values(batch.column(name)) for name in names]
+    columns = [values(batch.column(name)) for name in names]
     rows = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
     raws, bad = _encoded(names, rows), dict[int, TaskError]()
     if _is_suspicious(raws, limit_bytes):
@@ -54,12 +55,13 @@ def _look_into(
     signature: Signature,
     limit_bytes: int,
 ) -> None:
-    optional = frozenset(signature.names) - frozenset(signature.required)
     for place, raw in enumerate(raws):
         if not _is_suspicious([raw], limit_bytes):
             continue
         given = dict(zip(names, rows[place], strict=True))
-        arguments = {name: value for name, value in given.items() if value is not None or name not in optional}
+        arguments = {
+            name: value for name, value in given.items() if value is not None or name not in signature.optional
+        }
         raws[place] = _encode(arguments)
         if (error := _refused(arguments, limit_bytes)) is not None:
             bad[place] = error
@@ -73,20 +75,11 @@ def _refused(arguments: Mapping[str, Any], limit_bytes: int) -> TaskError | None
     return None
 
 
-def _values(column: "pa.Array[Any]") -> list[Any]:
-    import pyarrow as pa
-
-    values: list[Any] = column.to_pylist()
-    if pa.types.is_map(column.type):
-        return [None if value is None else dict(value) for value in values]
-    return values
-
-
-def _keys(values: list[Any], bad: dict[int, TaskError]) -> list[str]:
-    for place, value in enumerate(values):
-        if value is None:
+def _keys(cells: list[Any], bad: dict[int, TaskError]) -> list[str]:
+    for place, cell in enumerate(cells):
+        if cell is None:
             bad[place] = TaskError("InvalidArguments", "Its key is NULL; give every row one.")
-    return ["" if value is None else str(value) for value in values]
+    return ["" if cell is None else str(cell) for cell in cells]
 
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode

@@ -18,6 +18,7 @@ from stem.core.envelope import Envelope, encode_args
 from stem.core.errors import StemError, UsageError
 from stem.core.record import moment as moment_of
 from stem.pipeline.mapping import Mapped, headers, moment
+from stem.pipeline.variants import is_variant, variant_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,14 +137,15 @@ class Composer:
             return None
         if write.args_column is not None:
             return None
+        (signature,) = signatures.values()
         if not write.arguments:
             encoded = b"\n".join([b"{}"] * len(batch))
         else:
             columns = [batch.column(name) for name in write.arguments]
             if not all(map(_is_plain_column, columns)):
                 return None
-            encoded = _encoder.encode_lines(list(map(self._row_type, *map(values, columns))))[:-1]
-        (signature,) = signatures.values()
+            cells = [_given(name, column, signature) for name, column in zip(write.arguments, columns, strict=True)]
+            encoded = _encoder.encode_lines(list(map(self._row_type, *cells)))[:-1]
         if b"\\u0000" in encoded or (signature is not None and not signature.fits(encoded)):
             return None
         lines = encoded.decode().split("\n")
@@ -154,9 +156,7 @@ class Composer:
     ) -> tuple[Calls | None, list[Bad]]:
         bad: list[Bad] = []
         good: list[tuple[Kind, Envelope]] = []
-        for place, (row, id, kind) in enumerate(
-            zip(batch.to_pylist(maps_as_pydicts="strict"), ids, kinds, strict=True)
-        ):
+        for place, (row, id, kind) in enumerate(zip(_rows(batch), ids, kinds, strict=True)):
             try:
                 good.append(self._one(row, id, kind))
             except StemError as error:
@@ -168,7 +168,7 @@ class Composer:
             raise UsageError(kind)
         if id is None:
             raise UsageError(f"The key in column {self._write.columns['key']!r} is null; give every row one.")
-        arguments = self._arguments(row)
+        arguments = self._arguments(row, kind.signature)
         if kind.signature is not None:
             arguments = dict(kind.signature.bind_object(arguments))
         encode = encode_args if kind.signature is None else kind.signature.encode
@@ -176,18 +176,20 @@ class Composer:
         sent = self._link.hooks.enqueue(msgspec.structs.replace(kind.draft, id=id, args=args))
         return kind, sign(sent, self._link.keyring) if self._link.keyring else sent
 
-    def _arguments(self, row: dict[str, Any]) -> dict[str, Any]:
+    def _arguments(self, row: dict[str, Any], signature: Signature | None) -> dict[str, Any]:
+        """Without those whose default is to hold: a NULL is no argument. What JSON says is left as it is."""
         if self._write.args_column is None:
-            return {name: row[name] for name in self._write.arguments}
+            return _without_nulls({name: row[name] for name in self._write.arguments}, signature)
         value = row[self._write.args_column]
-        if isinstance(value, str):
+        is_json = isinstance(value, str)
+        if is_json:
             try:
                 value = msgspec.json.decode(value)
             except (msgspec.MsgspecError, RecursionError) as error:
                 raise UsageError(f"Column {self._write.args_column!r} is not JSON ({error}).") from None
         if not isinstance(value, dict):
             raise UsageError(f"Column {self._write.args_column!r} is not an object of named arguments.")
-        return value
+        return value if is_json else _without_nulls(value, signature)
 
 
 class RowIds:
@@ -237,8 +239,30 @@ def values(column: "pa.Array") -> list[Any]:
     if kinds.is_string(column.type):
         texts: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
         return texts
+    if is_variant(column.type):
+        return variant_values(column)
     told: list[Any] = column.to_pylist(maps_as_pydicts="strict")
     return told
+
+
+def _rows(batch: "pa.RecordBatch") -> list[dict[str, Any]]:
+    if not batch.num_columns:
+        return [{} for _ in range(len(batch))]
+    names = batch.schema.names
+    return [dict(zip(names, row, strict=True)) for row in zip(*map(values, batch.columns), strict=True)]
+
+
+def _given(name: str, column: "pa.Array", signature: Signature | None) -> list[Any]:
+    """The values of an argument, row by row; UNSET, which JSON leaves out, where its default is to hold."""
+    cells = values(column)
+    if not column.null_count or signature is None or name not in signature.optional:
+        return cells
+    return [msgspec.UNSET if cell is None else cell for cell in cells]
+
+
+def _without_nulls(arguments: dict[str, Any], signature: Signature | None) -> dict[str, Any]:
+    optional = signature.optional if signature is not None else frozenset()
+    return {name: value for name, value in arguments.items() if value is not None or name not in optional}
 
 
 def _is_plain_column(column: "pa.Array") -> bool:

@@ -1,9 +1,9 @@
 """What a write into Stem means: its options, and which column of the DataFrame is what; checked before anything is opened.
 
-The rule: `task`, `queue`, `priority`, `notBefore`, `headers` and `key` are columns of these names where the DataFrame has
-them; `queueColumn` (and so on) names another one, or none if it is empty. The option `queue` is the value for rows whose
-column is null or absent. Every other column is an argument of the task. A key cannot be the same for all rows, so the option
-`key` names its column, as `keyColumn` does.
+The rule: `task`, `queue`, `priority`, `notBefore` and `headers` are columns of these names where the DataFrame has them;
+`queueColumn` (and so on) names another one, or none if it is empty. The option `queue` is the value for rows whose column is
+null or absent. Every other column is an argument of the task. Rows are merged only where the option `key` (or `keyColumn`)
+names the column to merge them by: a column that happens to be called `key`, as Kafka's is, merges nothing.
 """
 
 import os
@@ -137,7 +137,7 @@ def _check_names(options: Mapping[str, str]) -> None:
 
 def _column(name: str, options: Mapping[str, str], names: Sequence[str]) -> str | None:
     option = f"{name}Column"
-    chosen = options.get(option, options.get("key") if name == "key" else None)
+    chosen = options.get(option, options.get("key", "") if name == "key" else None)
     if chosen is not None:
         return _check_column(option, chosen, names) if chosen else None
     return next((each for each in (name, _ALSO.get(name, name)) if each in names), None)

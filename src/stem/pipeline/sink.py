@@ -22,6 +22,7 @@ from stem.pipeline.composing import Composer
 from stem.pipeline.delta import File
 from stem.pipeline.mapping import Mapped, check_against_app, mapped
 from stem.pipeline.reach import opened, uncollected
+from stem.pipeline.variants import refuse_nested
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,6 +94,7 @@ class StemStreamWriter(DataSourceStreamArrowWriter):
 def begun(options: Mapping[str, str], schema: "StructType") -> Mapped:
     """A write that is worth beginning: understood, fit for its task, its places reachable. Raises StemError."""
     write = mapped(options, schema.names)
+    refuse_nested(schema)
     check_against_app(write)
     from stem.backends import connect
 
