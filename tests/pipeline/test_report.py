@@ -143,6 +143,18 @@ def test_the_commands_print_what_scripts_read(filled: tuple[Lake, list[Event], s
     assert again["events"] == 0
 
 
+def test_a_missed_objective_is_an_exit_code_of_its_own_and_the_report_is_printed(
+    filled: tuple[Lake, list[Event], str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pipeline", "report", "--since", "1h", "--json", "--lake", filled[0].root]
+    assert stem([*words, "--slo", "*:success>1%", "--slo", "unheard.of:p50_run<1s"]) == 0
+    assert "nothing was measured for 'unheard.of:p50_run<1s'" in capfd.readouterr().err
+    assert stem([*words, "--slo", "*:success>1%", "--slo", "*:success>99.9%"]) == 3
+    told = capfd.readouterr()
+    assert [each["isMet"] for each in json.loads(told.out)["objectives"]] == [True, False]
+    assert "1 of 2 objectives missed: '*:success>99.9%'" in json.loads(told.err)["error"]["message"]
+
+
 def _printed(*words: str) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

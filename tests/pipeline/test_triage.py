@@ -1,10 +1,16 @@
 """Dead letters by what they died of."""
 
+from pathlib import Path
+
 import pytest
 
+from stem.backends import connect
+from stem.cli.main import run as stem
 from stem.contracts.store import Store
+from stem.core.config import Settings
 from stem.core.delivery import DeadFilter
 from stem.core.errors import DeadLetterNotFound
+from stem.core.fingerprint import fingerprint
 from stem.core.record import TaskError
 from stem.pipeline.triage import replay, triage
 from support.builders import a_push, dead
@@ -47,5 +53,46 @@ def test_a_cluster_is_replayed_whole_and_once_and_no_other(graves: Store) -> Non
     assert sorted(replay(graves, many.id)) == ["t0", "t1", "t2", "t3"]
     assert {each.id for each in triage(graves)} == {two.id, one.id}
     assert graves.broker.depth()["default"].ready == 4
-    with pytest.raises(DeadLetterNotFound, match="no cluster"):
+    with pytest.raises(DeadLetterNotFound, match="No dead letter is in cluster"):
         replay(graves, many.id)
+
+
+def test_an_id_of_a_report_replays_its_error_within_the_filter(graves: Store) -> None:
+    """A report knows an error by its type and message alone; the filter names the task beside it."""
+    of_error = fingerprint("ValueError", "no user t07")
+    assert len(replay(graves, of_error, dry_run=True)) == 6
+    assert sorted(replay(graves, of_error, DeadFilter(name="report.make"))) == ["t5", "t6"]
+    with pytest.raises(DeadLetterNotFound):
+        replay(graves, of_error, DeadFilter(name="report.make"))
+
+
+def test_keys_that_were_not_there_are_clusters_of_their_own(durable_store: Store) -> None:
+    durable_store.broker.push([a_push(f"k{n}", name="order.price") for n in range(5)])
+    deliveries = durable_store.broker.claim(["default"], limit=5, lease_seconds=60)
+    errors = [TaskError("KeyError", "'country'" if n < 3 else "'price'") for n in range(5)]
+    durable_store.broker.settle(
+        [dead(each, reason="not-retryable", error=error) for each, error in zip(deliveries, errors, strict=True)],
+        worker="w1",
+    )
+    assert [(each.count, each.pattern) for each in triage(durable_store)] == [(3, "'country'"), (2, "'price'")]
+
+
+def test_the_command_fits_a_terminal_and_replays_what_it_was_told_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STEM_BROKER_URL", f"sqlite:///{tmp_path}/stem.db")
+    store = connect(f"sqlite:///{tmp_path}/stem.db", Settings())
+    names = ["shop.reports.daily_revenue_by_country", "mail.send"]
+    store.broker.push([a_push(name=names[n % 2]) for n in range(6)])
+    error = TaskError("ConnectionError", "the host refused the connection again and again " * 5)
+    store.broker.settle(
+        [dead(each, error=error) for each in store.broker.claim(["default"], limit=6, lease_seconds=60)], worker="w1"
+    )
+    store.upkeep.close()
+    assert stem(["pipeline", "triage"]) == 0
+    out = capfd.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80 and out.count("3 letters") == 2
+    found = fingerprint(error.type, error.message)
+    assert stem(["pipeline", "triage", "--replay", found, "--name", "mail.send"]) == 0
+    assert capfd.readouterr().out == "Replayed 3.\n"
+    assert stem(["pipeline", "triage", "--replay", found, "--name", "mail.send"]) == 1

@@ -1,12 +1,17 @@
 """`stem pipeline report`: what the fleet did, how well, and how that compares with the time before."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stem.cli import pipeline_options, show, times
 from stem.cli.session import Session, in_session
 from stem.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from stem.pipeline.report_slo import Attainment
 
 
 @click.command()
@@ -33,7 +38,7 @@ def report(
 ) -> None:
     """Report throughput, latency, failures, cost and utilisation out of the lake.
 
-    Each figure stands beside that of the same time before.
+    Each figure stands beside that of the same time before. Exit code 3 says that an objective was missed.
 
     \b
     Example: stem pipeline report --since 7d --format html --output report.html
@@ -67,6 +72,11 @@ def report(
         from stem.pipeline.report_text import text as in_words
 
         text = in_words(made) + "\n"
+    _put(text, output)
+    _judge(made.objectives)
+
+
+def _put(text: str, output: Path | None) -> None:
     if output is None:
         click.echo(text, nl=False)
         return
@@ -75,6 +85,19 @@ def report(
     except OSError as error:
         raise UsageError(f"{output} cannot be written ({error.strerror}); name another file with --output.") from error
     click.echo(show.plain(f"The report is in {output}."))
+
+
+def _judge(objectives: "Sequence[Attainment]") -> None:
+    """Raises ObjectiveMissed."""
+    from stem.pipeline.report_slo import ObjectiveMissed
+    from stem.pipeline.report_words import measured
+
+    for each in objectives:
+        if each.is_met is None:
+            click.echo(f"warning: nothing was measured for {each.objective!r}; check the name of its task.", err=True)
+    missed = [f"{each.objective!r} ({measured(each)})" for each in objectives if each.is_met is False]
+    if missed:
+        raise ObjectiveMissed(f"{len(missed)} of {len(objectives)} objectives missed: {', '.join(missed)}.")
 
 
 def _json(made: object) -> str:

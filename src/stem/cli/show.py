@@ -64,6 +64,12 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
+def short(text: str, width: int) -> str:
+    """On one line, cut where it would be wider."""
+    whole = plain(" ".join(text.split()))
+    return whole if len(whole) <= width else whole[: width - 1] + "…"
+
+
 def _cell(value: object) -> str:
     return "" if value is None else plain(str(value))
 

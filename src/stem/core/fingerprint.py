@@ -1,4 +1,5 @@
-"""One short name for errors that are the same but for their numbers, ids, paths and quoted text."""
+"""One short name for errors that are the same but for their numbers, ids, paths and quoted text. A name in code stays, where
+Python quotes one: `KeyError('country')` and `KeyError('price')` are two errors."""
 
 import hashlib
 import re
@@ -8,12 +9,16 @@ SEEN_CHARACTERS = 500
 KEPT_CHARACTERS = 200
 DIGITS = 12
 
-# Applied in order. Written in what Python and Java agree on, because Spark applies the same table to columns.
+# A word without digits that is the whole message, as a KeyError's is, or that follows one of these words.
+_NAME = r"[A-Za-z_][A-Za-z_.]{0,60}"
+_IS_NAME_IN_CODE = rf"^'{_NAME}'$|(?<=attribute )'{_NAME}'|(?<=argument )'{_NAME}'"
+
+# Applied in order.
 RULES: tuple[tuple[str, str], ...] = (
     (r"[A-Za-z][A-Za-z0-9+.-]*://[^ \t\r\n'\"<>`]+", "<url>"),
     (r'"[^"]*"', "<text>"),
     (r"`[^`]*`", "<text>"),
-    (r"(?<![0-9A-Za-z])'[^']*'", "<text>"),
+    (rf"(?!{_IS_NAME_IN_CODE})(?<![0-9A-Za-z])'[^']*'", "<text>"),
     (r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}", "<id>"),
     (r"(?<![0-9A-Za-z])0x[0-9A-Fa-f]+", "<id>"),
     (r"(?<![0-9A-Za-z])(?=[0-9A-Fa-f]*[0-9])(?=[0-9A-Fa-f]*[A-Fa-f])[0-9A-Fa-f]{8,}(?![0-9A-Za-z])", "<id>"),

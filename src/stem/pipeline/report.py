@@ -1,5 +1,6 @@
 """What a team wants to know on Monday, out of the lake: figures of a period, and of the one before it."""
 
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from stem.pipeline.gaps import Gap, gaps_of
 from stem.pipeline.lake import Lake
 from stem.pipeline.report_reading import Reading, reading
 from stem.pipeline.report_slo import Attainment, Objective, attained, success
+from stem.pipeline.report_span import Span, reaches_back_to, span
 from stem.pipeline.rollups.workers import capacity
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ class Failure(msgspec.Struct, frozen=True, rename="camel"):
     last_at: datetime
     run_seconds: float
     sample_id: str
+    replay: str | None  # the command that queues its dead letters again; None if no task failed for good
 
 
 class WorkerFigures(msgspec.Struct, frozen=True, rename="camel"):
@@ -107,8 +110,12 @@ class Slot(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Report(msgspec.Struct, frozen=True, rename="camel"):
+    """`data_since` and `data_until`: what the lake has of the period. `before` is None where it had not yet begun then."""
+
     since: datetime
     until: datetime
+    data_since: datetime
+    data_until: datetime
     made_at: datetime
     task: str | None
     slot_seconds: int
@@ -133,21 +140,25 @@ def report(
     objectives: Sequence[Objective] = (),
 ) -> Report:
     """Raises LakeRefused if the lake has nothing of the period."""
-    step = _step((until - since).total_seconds())
-    read = reading(lake, spark, since=since, until=until, task=task, step_seconds=step)
-    rows = read.views
-    now = [row for row in rows if row["period"] == "now"]
-    if not now:
+    data = span(lake, since, until, task)
+    if data is None:
         raise LakeRefused(
             f"The lake at {lake.root} has no event since {since:%Y-%m-%d %H:%M} UTC; run 'stem pipeline run --once', or look "
             "further back with --since."
         )
+    step = _step((data.until - data.since).total_seconds())
+    read = reading(lake, spark, since=since, until=until, task=task, step_seconds=step)
+    is_comparable = reaches_back_to(lake, since - (until - since), since)
+    rows = [row for row in read.views if row["period"] == "now" or is_comparable]
+    now = [row for row in rows if row["period"] == "now"]
     totals = {row["period"]: row for row in rows if row["view"] == "all"}
     tasks = [row for row in rows if row["view"] == "task"]
     by_name = {period: {row["label"]: row for row in tasks if row["period"] == period} for period in ("now", "before")}
     return Report(
         since=since,
         until=until,
+        data_since=data.since,
+        data_until=data.until,
         made_at=datetime.now(UTC),
         task=task,
         slot_seconds=step,
@@ -164,7 +175,7 @@ def report(
         workers=_workers(read, since, until),
         queues=[_queue(row) for row in now if row["view"] == "queue" and row["samples"]],
         objectives=[attained(each, by_name["now"], totals["now"]) for each in objectives],
-        slots=[_slot(row) for row in sorted(now, key=lambda row: row["label"]) if row["view"] == "slot"],
+        slots=_slots(now, data, step),
         gaps=[gap for gap in gaps_of(lake) if gap.until > since and gap.since < until],
     )
 
@@ -184,9 +195,14 @@ def _failures(rows: list[dict[str, Any]]) -> list[Failure]:
             last_at=row["last_at"],
             run_seconds=row["run_seconds"] or 0.0,
             sample_id=row["task_id"],
+            replay=_replay(row) if row["failed"] else None,
         )
         for row in top
     ]
+
+
+def _replay(row: dict[str, Any]) -> str:
+    return shlex.join(["stem", "pipeline", "triage", "--replay", row["fingerprint"], "--name", row["name"]])
 
 
 def _workers(read: Reading, since: datetime, until: datetime) -> list[WorkerFigures]:
@@ -241,6 +257,12 @@ def _queue(row: dict[str, Any]) -> QueueFigures:
         ready_most=int(row["ready_most"] or 0),
         dead=int(row["dead_most"] or 0),
     )
+
+
+def _slots(rows: list[dict[str, Any]], data: Span, step: int) -> list[Slot]:
+    """Those of the data: a look at the queues may have been later."""
+    found = [_slot(row) for row in sorted(rows, key=lambda row: row["label"]) if row["view"] == "slot"]
+    return [slot for slot in found if data.since - timedelta(seconds=step) < slot.at < data.until]
 
 
 def _slot(row: dict[str, Any]) -> Slot:

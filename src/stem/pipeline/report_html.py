@@ -1,14 +1,16 @@
 """The report as one HTML file: plots and style inside, nothing asked of any network."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from html import escape
 from importlib.resources import files
 
 from stem.pipeline import report_plots as plots
 from stem.pipeline import report_words as words
-from stem.pipeline.report import Report
+from stem.pipeline.report import Failure, Report
 from stem.pipeline.report_plots import Axis, Series
 
+_SHORTEST = timedelta(minutes=10)  # of an axis
 _MARKS = {True: ("ok", "met"), False: ("failed", "missed"), None: ("other", "not measured")}
 
 
@@ -30,10 +32,16 @@ def html(report: Report) -> str:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head><body><main>'
         f"<header><h1>{escape(title)}</h1>"
-        f'<p class="quiet">{words.period(report)}, compared with the same time before</p></header>'
+        f'<p class="quiet">{words.period(report)}. {words.comparison(report)}</p>'
+        f"{_coverage(report)}</header>"
         f"{''.join(parts)}<footer>Made {report.made_at:%Y-%m-%d %H:%M} UTC out of the lake. Percentiles are within 1 %.</footer>"
         "</main></body></html>\n"
     )
+
+
+def _coverage(report: Report) -> str:
+    told = words.coverage(report)
+    return f'<p class="notice">{told}</p>' if told else ""
 
 
 def _cards(report: Report) -> str:
@@ -59,11 +67,8 @@ def _card(name: str, value: str, now: float | None, before: float | None, *, is_
     style = ""
     if change and is_cost is not None and change != "±0 %":
         style = " worse" if (change[0] != "−") == is_cost else " better"
-    told = f"{change} on before" if change else ""
-    return (
-        f'<div class="card"><div class="name">{name}</div><div class="value">{escape(value)}</div>'
-        f'<div class="trend{style}">{told}</div></div>'
-    )
+    told = f'<div class="trend{style}">{change} vs before</div>' if change else ""
+    return f'<div class="card"><div class="name">{name}</div><div class="value">{escape(value)}</div>{told}</div>'
 
 
 def _throughput(report: Report) -> str:
@@ -88,7 +93,9 @@ def _latencies(report: Report) -> str:
             Series("p95", what, [getattr(slot, f"{what}_p95") for slot in report.slots]),
             Series("p50", f"{what}-soft", [getattr(slot, f"{what}_p50") for slot in report.slots]),
         ]
-        return _section(title, plots.legend(series) + plots.lines(_axis(report), series, label=words.seconds))
+        return _section(
+            title, plots.legend(series) + plots.lines(_axis(report), series, label=words.seconds, unit=words.unit)
+        )
 
     return f'<div class="grid-2">{plot("wait", "Wait before the first attempt")}{plot("run", "Run time")}</div>'
 
@@ -97,7 +104,7 @@ def _failure_bars(report: Report) -> str:
     if not report.failures:
         return _section("Failures", '<p class="quiet">No attempt failed.</p>')
     rows = [
-        (f"{each.error_type} in {each.task}", each.attempts, words.count(each.attempts), "failed")
+        (f"{each.task} · {each.error_type}: {each.pattern}", each.attempts, words.count(each.attempts), "failed")
         for each in report.failures[:8]
     ]
     return _section("Failed attempts, by error", plots.bars(rows))
@@ -144,19 +151,22 @@ def _tasks(report: Report) -> str:
 def _failures(report: Report) -> str:
     if not report.failures:
         return ""
-    rows = [
-        [
-            f"<code>{each.fingerprint}</code>",
-            f"<strong>{escape(each.error_type)}</strong> in <code>{escape(each.task)}</code><br>{escape(each.message)}"
-            f'<br><span class="small">like task {escape(each.sample_id)}</span>',
-            words.count(each.attempts),
-            words.count(each.failed),
-            f"{each.first_at:%d %b %H:%M}",
-            f"{each.last_at:%d %b %H:%M}",
-        ]
-        for each in report.failures
-    ]
-    return _section("Failures, by fingerprint", _table(("", "error", "attempts", "for good", "first", "last"), rows, 1))
+    return _section("Failures, by fingerprint", "".join(map(_failure, report.failures)))
+
+
+def _failure(failure: Failure) -> str:
+    """A list and no table: messages and commands are long, and a phone is narrow."""
+    facts = (
+        f"{words.count(failure.attempts)} attempts, {words.count(failure.failed)} for good",
+        f"{failure.first_at:%d %b %H:%M} to {failure.last_at:%d %b %H:%M}",
+        f"like task <code>{escape(failure.sample_id)}</code>",
+    )
+    command = f"<pre>{escape(failure.replay)}</pre>" if failure.replay else ""
+    return (
+        f'<article><div class="title"><strong>{escape(failure.error_type)}</strong> in <code>{escape(failure.task)}</code>'
+        f'<code class="quiet">{failure.fingerprint}</code></div><p class="message">{escape(failure.message)}</p>'
+        f'<p class="small">{" · ".join(facts)}</p>{command}</article>'
+    )
 
 
 def _queues(report: Report) -> str:
@@ -188,7 +198,10 @@ def _trend(now: float | None, before: float | None, *, is_cost: bool | None) -> 
 
 
 def _axis(report: Report) -> Axis:
-    return Axis([slot.at for slot in report.slots], report.slot_seconds, report.since, report.until)
+    """As long as the data is, but never so short that one bar fills the plot."""
+    missing = max(timedelta(), _SHORTEST - (report.data_until - report.data_since))
+    since, until = report.data_since - missing / 2, report.data_until + missing / 2
+    return Axis([slot.at for slot in report.slots], report.slot_seconds, since, until)
 
 
 def _section(title: str, inside: str) -> str:

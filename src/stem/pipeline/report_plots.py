@@ -1,4 +1,4 @@
-"""Plots as SVG: text only, coloured by the page's own style, with the figure of each mark on hover."""
+"""Plots for a page of any width: shapes are SVG that is stretched to fit, labels are text of the page's own size."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from html import escape
 
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 1040, 64, 8, 10, 26
+WIDTH = 1000  # in the SVG's own units; on the page it is as wide as there is room
+_AIR = 0.12  # of a bar's stretch, between it and the next
+_STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000)
+# Round tops of an axis, and into how many parts each divides so that these are round as well.
+_TOPS = ((1, 5), (2, 4), (4, 4), (5, 5), (6, 3), (8, 4), (10, 5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +31,12 @@ class Axis:
     since: datetime
     until: datetime
 
-    def x(self, moment: datetime, width: int) -> float:
-        whole = max(1.0, (self.until - self.since).total_seconds())
-        return LEFT + (moment - self.since).total_seconds() / whole * (width - LEFT - RIGHT)
+    def share(self, moment: datetime) -> float:
+        """Of the way from left to right."""
+        return (moment - self.since) / max(timedelta(seconds=1), self.until - self.since)
+
+    def x(self, moment: datetime) -> float:
+        return self.share(moment) * WIDTH
 
     def ends(self, start: datetime) -> tuple[datetime, datetime]:
         """Of a stretch, within the period."""
@@ -41,45 +48,60 @@ class Axis:
         return max(60.0, (right - left).total_seconds())
 
 
-def stacked(axis: Axis, series: Sequence[Series], *, label: Callable[[float], str], height: int = 240) -> str:
-    """Bars of the series on top of each other, a bar a stretch."""
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Values from the bottom to the top of a plot."""
+
+    top: float
+    parts: int
+    height: int
+
+    def y(self, value: float) -> float:
+        return (1 - value / self.top) * self.height
+
+
+def stacked(axis: Axis, series: Sequence[Series], *, label: Callable[[float], str], height: int = 220) -> str:
+    """Bars of the series on top of each other, one for each stretch."""
     totals = [sum(each.values[place] or 0 for each in series) for place in range(len(axis.starts))]
-    top = _ceiling(max(totals, default=0))
-    marks = [_grid(axis, top, label, WIDTH, height)]
+    scale = _scale(max(totals, default=0), height)
+    marks = []
     for place, start in enumerate(axis.starts):
-        left, right = (axis.x(moment, WIDTH) for moment in axis.ends(start))
+        left, right = map(axis.x, axis.ends(start))
         base = 0.0
-        title = f"{start:%a %H:%M}" + "".join(f"\n{s.name}: {label(s.values[place] or 0)}" for s in series)
         for each in series:
             value = each.values[place] or 0
             if value:
-                y = _y(base + value, top, height)
+                y = scale.y(base + value)
                 marks.append(
-                    f'<rect class="{each.style}" x="{left + 0.5:.1f}" y="{y:.1f}" width="{max(1.0, right - left - 1):.1f}" '
-                    f'height="{_y(base, top, height) - y:.1f}"><title>{escape(title)}</title></rect>'
+                    f'<rect class="{each.style}" x="{left + (right - left) * _AIR / 2:.2f}" y="{y:.2f}" '
+                    f'width="{(right - left) * (1 - _AIR):.2f}" height="{scale.y(base) - y:.2f}"/>'
                 )
             base += value
-    return _svg(WIDTH, height, marks)
+    return _plot(axis, scale, series, marks, label=label, beside=label, ticks=8)
 
 
-def lines(axis: Axis, series: Sequence[Series], *, label: Callable[[float], str], width: int = 510) -> str:
-    """A line a series; it is broken where there is no value."""
-    height = 200
-    top = _ceiling(max((value for each in series for value in each.values if value is not None), default=0))
-    marks = [_grid(axis, top, label, width, height)]
+def lines(
+    axis: Axis,
+    series: Sequence[Series],
+    *,
+    label: Callable[[float], str],
+    unit: Callable[[float], tuple[float, str]],
+    height: int = 180,
+) -> str:
+    """A line for each series, broken where there is no value. `unit`: what values up to the largest are counted in."""
+    most = max((value for each in series for value in each.values if value is not None), default=0)
+    size, name = unit(most)
+    scale = _scale(most, height, size)
+    marks = []
     for each in series:
+        marks += [f'<polyline class="{each.style}" points="{run}"/>' for run in _unbroken(axis, each, scale)]
         marks += [
-            f'<polyline class="{each.style}" points="{" ".join(run)}"/>'
-            for run in _unbroken(axis, each, top, width, height)
+            f'<path class="{each.style}" d="M{_middle(axis, start):.2f} {scale.y(value):.2f}h0.01"/>'
+            for start, value in zip(axis.starts, each.values, strict=True)
+            if value is not None
         ]
-        for start, value in zip(axis.starts, each.values, strict=True):
-            if value is not None:
-                x = _middle(axis, start, width)
-                marks.append(
-                    f'<circle class="{each.style}" cx="{x:.1f}" cy="{_y(value, top, height):.1f}" r="2.5">'
-                    f"<title>{start:%a %H:%M}\n{escape(each.name)}: {escape(label(value))}</title></circle>"
-                )
-    return _svg(width, height, marks)
+    beside = lambda value: f"{round(value / size, 6):g} {name}"  # noqa: E731
+    return _plot(axis, scale, series, marks, label=label, beside=beside, ticks=5)
 
 
 def bars(rows: Sequence[tuple[str, float, str, str]], *, most: float | None = None) -> str:
@@ -99,37 +121,55 @@ def legend(series: Sequence[Series]) -> str:
     return f'<p class="legend">{items}</p>'
 
 
-def _svg(width: int, height: int, marks: Sequence[str]) -> str:
-    return f'<svg viewBox="0 0 {width} {height}" role="img">{"".join(marks)}</svg>'
+def _plot(
+    axis: Axis,
+    scale: Scale,
+    series: Sequence[Series],
+    marks: list[str],
+    *,
+    label: Callable[[float], str],
+    beside: Callable[[float], str],
+    ticks: int,
+) -> str:
+    """`beside` writes the values of the axis, `label` those of the marks."""
+    values = [scale.top * part / scale.parts for part in range(scale.parts + 1)]
+    grid = [f'<line class="grid" x1="0" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>' for y in map(scale.y, values)]
+    left = [f'<span style="top:{scale.y(value):.1f}px">{escape(beside(value))}</span>' for value in values]
+    below = [
+        f'<span{" class=minor" if place % 2 and ticks > 5 else ""} style="left:{axis.share(moment) * 100:.2f}%">'
+        f"{_when(axis, moment)}</span>"
+        for place, moment in enumerate(_ticks(axis, ticks))
+    ]
+    shapes = "".join([*grid, *marks, *_hints(axis, series, scale.height, label)])
+    return (
+        f'<div class="plot"><div class="y" style="height:{scale.height}px">{"".join(left)}</div><div class="area">'
+        f'<svg viewBox="0 0 {WIDTH} {scale.height}" style="height:{scale.height}px" preserveAspectRatio="none" role="img">'
+        f'{shapes}</svg><div class="x">{"".join(below)}</div></div></div>'
+    )
 
 
-def _grid(axis: Axis, top: float, label: Callable[[float], str], width: int, height: int) -> str:
-    parts = []
-    for part in range(5):
-        value = top * part / 4
-        y = _y(value, top, height)
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{width - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(
-            f'<text class="tick" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(label(value))}</text>'
+def _hints(axis: Axis, series: Sequence[Series], height: int, label: Callable[[float], str]) -> list[str]:
+    """What a stretch says when the mouse is over it."""
+    hints = []
+    for place, start in enumerate(axis.starts):
+        left, right = axis.ends(start)
+        told = [f"{s.name}: {label(value)}" for s in series if (value := s.values[place]) is not None]
+        title = escape("\n".join([f"{left:%a %d %b %H:%M} to {right:%H:%M}", *told]))
+        hints.append(
+            f'<rect class="hint" x="{axis.x(left):.2f}" y="0" width="{axis.x(right) - axis.x(left):.2f}" height="{height}">'
+            f"<title>{title}</title></rect>"
         )
-    for moment in _ticks(axis, 9 if width > 600 else 5):
-        x = axis.x(moment, width)
-        parts.append(
-            f'<text class="tick" x="{x:.1f}" y="{height - 6}" text-anchor="middle">{_when(axis, moment)}</text>'
-        )
-    return "".join(parts)
+    return hints
 
 
 def _ticks(axis: Axis, most: int) -> list[datetime]:
-    """Whole hours or days where there are some."""
+    """Whole minutes, hours or days; none so near an end that its label would stand out."""
     seconds = (axis.until - axis.since).total_seconds()
-    steps = (60, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000)
-    step = next((each for each in steps if seconds / each <= most), int(seconds / most))
+    step = next((each for each in _STEPS if seconds / each <= most), max(60, int(seconds / most)))
     first = math.ceil(axis.since.timestamp() / step) * step
-    zone = axis.since.tzinfo
     moments = range(int(first), int(axis.until.timestamp()) + 1, step)
-    inside = (datetime.fromtimestamp(each, zone) for each in moments)
-    return [each for each in inside if 0.02 < (each - axis.since).total_seconds() / max(1.0, seconds) < 0.98]
+    inside = (datetime.fromtimestamp(each, axis.since.tzinfo) for each in moments)
+    return [each for each in inside if 0.02 < axis.share(each) < 0.98]
 
 
 def _when(axis: Axis, moment: datetime) -> str:
@@ -138,30 +178,34 @@ def _when(axis: Axis, moment: datetime) -> str:
     return f"{moment:%a %d}" if (moment.hour, moment.minute) == (0, 0) else f"{moment:%H:%M}"
 
 
-def _middle(axis: Axis, start: datetime, width: int) -> float:
+def _middle(axis: Axis, start: datetime) -> float:
     left, right = axis.ends(start)
-    return (axis.x(left, width) + axis.x(right, width)) / 2
+    return (axis.x(left) + axis.x(right)) / 2
 
 
-def _unbroken(axis: Axis, series: Series, top: float, width: int, height: int) -> list[list[str]]:
-    runs: list[list[str]] = [[]]
-    last: datetime | None = None
+def _unbroken(axis: Axis, series: Series, scale: Scale) -> list[str]:
+    runs: list[list[tuple[datetime, float]]] = [[]]
     for start, value in zip(axis.starts, series.values, strict=True):
-        if value is None or (last is not None and (start - last).total_seconds() > axis.step_seconds * 1.5):
+        is_apart = runs[-1] and (start - runs[-1][-1][0]).total_seconds() > axis.step_seconds * 1.5
+        if value is None or is_apart:
             runs.append([])
         if value is not None:
-            runs[-1].append(f"{_middle(axis, start, width):.1f},{_y(value, top, height):.1f}")
-            last = start
-    return [run for run in runs if len(run) > 1]
+            runs[-1].append((start, scale.y(value)))
+    return [_points(axis, run) for run in runs if run]
 
 
-def _y(value: float, top: float, height: int) -> float:
-    return TOP + (1 - value / top) * (height - TOP - BOTTOM)
+def _points(axis: Axis, run: list[tuple[datetime, float]]) -> str:
+    """A single value is drawn as long as its stretch is, for a line needs two points."""
+    if len(run) == 1:
+        ((start, y),) = run
+        return " ".join(f"{axis.x(moment):.2f},{y:.2f}" for moment in axis.ends(start))
+    return " ".join(f"{_middle(axis, start):.2f},{y:.2f}" for start, y in run)
 
 
-def _ceiling(value: float) -> float:
-    """The next round number, so that the quarters of the axis are round too."""
-    if value <= 0:
-        return 1.0
-    power = 10 ** math.floor(math.log10(value))
-    return float(next(power * each for each in (1, 2, 4, 6, 8, 10) if value <= power * each * 1.0000001))
+def _scale(most: float, height: int, unit: float = 1.0) -> Scale:
+    """Up to the next round number."""
+    if most <= 0:
+        return Scale(1.0, 1, height)
+    power = 10 ** math.floor(math.log10(most / unit)) * unit
+    top, parts = next((power * top, parts) for top, parts in _TOPS if most <= power * top * 1.0000001)
+    return Scale(top, parts, height)

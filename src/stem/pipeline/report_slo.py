@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from stem.core.errors import UsageError
+from stem.core.errors import StemError, UsageError
 from stem.core.option import duration
 
 _OBJECTIVE = re.compile(
@@ -32,6 +32,12 @@ class Attainment(msgspec.Struct, frozen=True, rename="camel"):
     task: str
     measured: float | None
     is_met: bool | None
+
+
+class ObjectiveMissed(StemError):
+    """The report was made, and shows an objective that was not met."""
+
+    exit_code = 3
 
 
 def objective(text: str) -> Objective:

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Sequence
 
 from stem.pipeline import report_words as words
-from stem.pipeline.report import Report
+from stem.pipeline.report import Failure, Report
 
 _GAP = "  "
+_WIDTH, _LEAST = 80, 12  # of a table, and of the column that gives way
 
 
 def text(report: Report) -> str:
     of = f" of {report.task}" if report.task else ""
-    parts = [f"Report{of}, {words.period(report)}", *(f"warning: {gap}" for gap in report.gaps), _overall(report)]
+    heading = [f"Report{of}, {words.period(report)}", words.coverage(report), words.comparison(report)]
+    parts = ["\n".join(filter(None, heading)), *(f"warning: {gap}" for gap in report.gaps), _overall(report)]
     parts += [_objectives(report)] if report.objectives else []
     parts += [_tasks(report), _failures(report)]
     parts += [_workers(report)] if report.workers else []
@@ -40,7 +42,7 @@ def _overall(report: Report) -> str:
         ),
         ("spent in vain", words.seconds(now.wasted_seconds), _of(now.wasted_seconds, now.run_seconds)),
     ]
-    return _table(("", "now", "trend"), rows)
+    return _table(("", "now", "trend" if before else ""), rows)
 
 
 def _objectives(report: Report) -> str:
@@ -57,30 +59,26 @@ def _tasks(report: Report) -> str:
             words.trend(task.now.attempts, task.before.attempts if task.before else None),
             words.share(task.now.success),
             words.seconds(task.now.wait.p95),
-            words.seconds(task.now.run.p50),
             words.seconds(task.now.run.p95),
             words.trend(task.now.run.p95, task.before.run.p95 if task.before else None),
             words.seconds(task.now.run_seconds),
         )
         for task in report.tasks[:20]
     ]
-    return _table(("task", "attempts", "", "success", "wait p95", "run p50", "run p95", "", "total"), rows)
+    return _table(("task", "attempts", "", "success", "wait p95", "run p95", "", "total"), rows)
 
 
 def _failures(report: Report) -> str:
     if not report.failures:
         return "No attempt failed."
-    rows = [
-        (
-            each.fingerprint,
-            each.task,
-            words.count(each.attempts),
-            words.count(each.failed),
-            f"{each.error_type}: {each.pattern}"[:90],
-        )
-        for each in report.failures
-    ]
-    return _table(("failures", "task", "attempts", "for good", "error"), rows)
+    return "\n".join(["failures", *(line for each in report.failures for line in _failure(each))])
+
+
+def _failure(failure: Failure) -> list[str]:
+    told = f"{words.count(failure.attempts)} attempts, {words.count(failure.failed)} for good"
+    error = _plain(f"{failure.error_type}: {failure.pattern}")
+    lines = [f"{failure.fingerprint}  {told}  {_plain(failure.task)}", f"  {_fit(error, _WIDTH - 2).rstrip()}"]
+    return [*lines, f"  {failure.replay}"] if failure.replay else lines
 
 
 def _workers(report: Report) -> str:
@@ -104,11 +102,18 @@ def _of(part: float, whole: float) -> str:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """At most as wide as a terminal: a column in which nothing stands is left out, and the first one gives way."""
     cells = [list(columns), *(list(map(_plain, row)) for row in rows)]
     widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
+    others = sum(width + len(_GAP) for width in widths[1:] if width)
+    widths[0] = min(widths[0], max(_LEAST, _WIDTH - others))
     return "\n".join(
-        _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        _GAP.join(_fit(cell, width) for cell, width in zip(row, widths, strict=True) if width).rstrip() for row in cells
     )
+
+
+def _fit(cell: str, width: int) -> str:
+    return cell.ljust(width) if len(cell) <= width else f"{cell[: width - 1]}…"
 
 
 def _plain(text: str) -> str:

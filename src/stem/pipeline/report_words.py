@@ -1,5 +1,7 @@
 """Figures as people read them."""
 
+from datetime import timedelta
+
 from stem.pipeline.report import Figures, Report
 from stem.pipeline.report_slo import Attainment
 
@@ -51,5 +53,37 @@ def period(report: Report) -> str:
     return f"{report.since:%Y-%m-%d %H:%M} to {end} UTC"
 
 
+def coverage(report: Report) -> str:
+    """How much of the period the lake has; empty where it has nearly all."""
+    asked, there = report.until - report.since, report.data_until - report.data_since
+    if there >= asked * 0.95:
+        return ""
+    when = f"from {report.data_since:%Y-%m-%d %H:%M} to {report.data_until:%H:%M}"
+    if report.data_since.date() != report.data_until.date():
+        when = f"from {report.data_since:%Y-%m-%d %H:%M} to {report.data_until:%Y-%m-%d %H:%M}"
+    return f"The lake has {span(there)} of these {span(asked)}: {when}."
+
+
+def comparison(report: Report) -> str:
+    asked = span(report.until - report.since)
+    return f"Compared with the {asked} before." if report.before else f"No data of the {asked} before to compare with."
+
+
+def span(length: timedelta) -> str:
+    minutes = max(1, round(length.total_seconds() / 60))
+    size, name = next(each for each in ((1440, "day"), (60, "hour"), (1, "minute")) if minutes >= each[0] * 0.95)
+    count = round(minutes / size, 1)
+    return f"{count:g} {name}{'s' if count != 1 else ''}"
+
+
 def per_minute(figures: Figures, report: Report) -> float:
-    return figures.attempts / max(1.0, (report.until - report.since).total_seconds() / 60)
+    """Of the time that the lake has."""
+    return figures.attempts / max(1.0, (report.data_until - report.data_since).total_seconds() / 60)
+
+
+def unit(most: float) -> tuple[float, str]:
+    """What people count the seconds in on an axis that goes so far: how many they are, and their name."""
+    for size, name in ((0.001, "ms"), (1.0, "s"), (60.0, "min")):
+        if most <= 100 * size or (name == "ms" and most < 1):
+            return size, name
+    return 3600.0, "h"

@@ -44,16 +44,18 @@ def triage(store: Store, where: DeadFilter | None = None) -> list[Cluster]:
 def replay(
     store: Store,
     cluster: str,
+    where: DeadFilter | None = None,
     *,
     delay_seconds: float = 0.0,
     dry_run: bool = False,
     told: Callable[[int], None] = lambda _: None,
 ) -> list[str]:
-    """Queue the cluster's letters again, by the store's own verb: ids stay, each batch is whole, and a letter that somebody
-    else replays meanwhile is queued once. What dies from now on is left alone. Raises DeadLetterNotFound."""
+    """Queue the letters of a cluster, or of a fingerprint out of a report, again, as far as the filter lets them pass. By the
+    store's own verb: ids stay, each batch is whole, and a letter that somebody else replays meanwhile is queued once. What
+    dies from now on is left alone. Raises DeadLetterNotFound."""
     replayed: list[str] = []
     is_there = False
-    for ids in _batches(store, cluster):
+    for ids in _batches(store, cluster, where or DeadFilter()):
         is_there = True
         replayed += store.deadletters.replay(
             DeadFilter(ids=ids), limit=len(ids), delay_seconds=delay_seconds, dry_run=dry_run
@@ -61,22 +63,25 @@ def replay(
         told(len(replayed))
     if not is_there:
         raise DeadLetterNotFound(
-            f"There is no cluster {cluster}, or no more; see 'stem pipeline triage' for those there are."
+            f"No dead letter is in cluster {cluster}, or none is left; see 'stem pipeline triage' for the clusters there are."
         )
     return replayed
 
 
 def cluster_of(letter: DeadLetter) -> str:
     """The same for letters that would be understood together."""
-    error = letter.error
-    of_error = fingerprint(error.type, error.message) if error else fingerprint("", "")
-    return fingerprint(f"{letter.name}\n{letter.reason}\n{of_error}", "")
+    return fingerprint(f"{letter.name}\n{letter.reason}\n{_of_error(letter)}", "")
 
 
-def _batches(store: Store, cluster: str) -> Iterator[tuple[str, ...]]:
+def _of_error(letter: DeadLetter) -> str:
+    """As attempts in the lake and failures in a report have it."""
+    return fingerprint(letter.error.type, letter.error.message) if letter.error else fingerprint("", "")
+
+
+def _batches(store: Store, cluster: str, where: DeadFilter) -> Iterator[tuple[str, ...]]:
     """The ids of the cluster as it is now, all found before the first is replayed: pages would shift under their reader."""
-    until = moment(store.upkeep.now())
-    ids = [letter.id for letter in _letters(store, DeadFilter(until=until)) if cluster_of(letter) == cluster]
+    now = msgspec.structs.replace(where, until=moment(store.upkeep.now()))
+    ids = [letter.id for letter in _letters(store, now) if cluster in (cluster_of(letter), _of_error(letter))]
     for start in range(0, len(ids), _PAGE):
         yield tuple(ids[start : start + _PAGE])
 

@@ -17,6 +17,9 @@ SAME = [
     (r"cannot open C:\Users\ada\x.csv", r"cannot open D:\y.csv"),
     ("GET https://a.example/x?y=1 gave 502", "GET http://b.example:8080/ gave 503"),
     ('column "total" is missing', "column \"a 'quoted' name\" is missing"),
+    ("'user-17'", "'user-18'"),  # a KeyError whose key is data
+    ("'2026-01-01'", "'Ada Lovelace'"),
+    ("No user named 'ada'", "No user named 'grace'"),
     ("timed out\n  after 3 s ", "timed out after 4 s"),
 ]
 
@@ -34,6 +37,9 @@ def test_numbers_ids_paths_addresses_and_quoted_text_do_not_count(one: str, othe
         ("can't read 'a'", "can't write 'a'"),
         ("and/or", "either/or"),
         ("the face is decade-old", "the feed is decade-old"),
+        ("'country'", "'price'"),  # as a KeyError says it
+        ("'NoneType' object has no attribute 'name'", "'NoneType' object has no attribute 'price'"),
+        ("send() got an unexpected keyword argument 'to'", "send() got an unexpected keyword argument 'cc'"),
     ],
 )
 def test_words_count(one: str, other: str) -> None:

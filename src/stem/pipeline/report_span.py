@@ -1,0 +1,53 @@
+"""Which stretch of a period the lake has minutes of. Plots and rates follow it, not the period that was asked for."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from stem.pipeline.lake import Lake
+from stem.pipeline.scan import Piece
+
+_MINUTE = timedelta(minutes=1)
+_LEEWAY = 0.1  # of a period: a lake that begins so late in it is still compared with
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    since: datetime
+    until: datetime
+
+
+def span(lake: Lake, since: datetime, until: datetime, task: str | None) -> Span | None:
+    """From the first minute of the period in which a task did something to the end of the last; where none did, of whatever
+    else is known: the depth of queues is looked at whenever the lake is filled. None where there is nothing."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    kind = pa.timestamp("us", tz="UTC")
+    within = (ds.field("minute") >= pa.scalar(since, kind)) & (ds.field("minute") < pa.scalar(until, kind))
+    of_tasks = within & (ds.field("name") != "" if task is None else ds.field("name") == task)
+    days = since.astimezone(UTC).date().isoformat(), until.astimezone(UTC).date().isoformat()
+    first, last = _ends(lake, *days, of_tasks)
+    if first is None and task is None:
+        first, last = _ends(lake, *days, within)
+    return None if first is None or last is None else Span(first, min(last + _MINUTE, until))
+
+
+def reaches_back_to(lake: Lake, since: datetime, until: datetime) -> bool:
+    """Whether the lake has seen this period, or nearly all of it: a fleet may have idled, a lake that began later has not."""
+    oldest = min((file.date for file in lake.rollups.files()), default=None)
+    if oldest is None:
+        return False
+    first, _ = _ends(lake, oldest, oldest, None)
+    return first is not None and first <= since + (until - since) * _LEEWAY
+
+
+def _ends(lake: Lake, first_day: str, last_day: str, where: Any) -> tuple[datetime | None, datetime | None]:
+    """The first and the last minute in files of these days."""
+    import pyarrow.compute as pc
+
+    paths = tuple(file.path for file in lake.rollups.files() if first_day <= file.date <= last_day)
+    if not paths:
+        return None, None
+    found = pc.min_max(Piece(lake.rollups, paths).read(("minute",), where)["minute"]).as_py()
+    return found["min"], found["max"]
