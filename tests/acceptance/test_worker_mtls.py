@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from acceptance.lab import Lab
 from integration import test_control_http as over_http
 
@@ -30,3 +32,30 @@ def test_a_worker_that_asks_for_certificates_answers_those_who_show_one(lab: Lab
     past_it = by_http.at(**having("stranger"), STEM_CONTROL_TRANSPORTS="http,broker").run("worker", "ping", "--json")
     assert past_it.returncode == 0 and json.loads(past_it.stdout)["transport"] == "broker"
     assert "control.fallback from=http" in past_it.stderr, "that a transport fails is worth a line"
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"CERT": "server.pem"}, "Control has a TLS certificate and no key"),
+        ({"KEY": "server.key"}, "Control has a TLS key and no certificate"),
+        ({"HTTP": "127.0.0.1:0", "TOKEN": "t" * 16, "CA": "ca.pem"}, "the worker's endpoint has no certificate"),
+        ({"HTTP": "0.0.0.0:0", "TOKEN": "t" * 16}, "plain http would show its token"),
+        ({"HTTP": "127.0.0.1:0"}, "A control endpoint needs a token or TLS"),
+        ({"TOKEN": "t" * 15}, "The control token has fewer than 16 characters"),
+        ({"HTTP_ALLOW": "worker1/path"}, "STEM_CONTROL_HTTP_ALLOW="),
+    ],
+)
+def test_half_configured_protection_is_refused_by_everybody(
+    lab: Lab, papers: Path, settings: dict[str, str], sentence: str
+) -> None:
+    files = {"CERT", "KEY", "CA"}
+    given = {
+        f"STEM_CONTROL_{name}": str(papers / value) if name in files else value for name, value in settings.items()
+    }
+    shell = lab.shell.at(STEM_CONTROL_TRANSPORTS="http", **given)
+    for words in (("worker", "start", "--app", "lab:app"), ("worker", "ping")):
+        assert sentence in shell.refusal(*words, code=64), words
+    checked = shell.run("config", "check")
+    assert checked.returncode == 64 and sentence in checked.stdout + checked.stderr
+    assert "t" * 15 not in checked.stdout + checked.stderr

@@ -38,6 +38,7 @@ from support.steered import Steered, a_command, beat, on_duty
 from support.until import until
 
 TOKEN = "a-token-of-some-length"
+HEAD = f"POST /control HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
 KEYS = Keyring.parse("one:hmac-sha256:" + "b25l" * 8)
 
 
@@ -275,11 +276,11 @@ def test_what_is_not_offered_is_refused(store: Store, method: str, path: str, st
 def test_a_body_is_measured_before_it_is_read(store: Store) -> None:
     with served(store, "w1", token=TOKEN) as (worker,):
         with socket.create_connection(("127.0.0.1", worker.port), timeout=10) as raw:
-            raw.sendall(b"POST /control HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (MAX_COMMAND_BYTES + 1))
+            raw.sendall(b"%sContent-Length: %d\r\n\r\n" % (HEAD, MAX_COMMAND_BYTES + 1))
             assert raw.recv(100).startswith(b"HTTP/1.1 413 ")
         for length in ("", "x", "-1", "1" * 30):
             with socket.create_connection(("127.0.0.1", worker.port), timeout=10) as raw:
-                raw.sendall(f"POST /control HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
+                raw.sendall(HEAD + f"Content-Length: {length}\r\n\r\n".encode())
                 assert raw.recv(100).startswith(b"HTTP/1.1 411 ")
         assert worker.responder.counts == {}
 
@@ -292,7 +293,7 @@ def test_a_client_that_stalls_is_cut_off_and_delays_nobody(store: Store, papers:
         began = time.monotonic()
         with socket.create_connection(("127.0.0.1", worker.port), timeout=10) as stalled:
             if not is_tls:
-                stalled.sendall(b"POST /control HTTP/1.1\r\nContent-Length: 100\r\n\r\n")
+                stalled.sendall(HEAD + b"Content-Length: 100\r\n\r\n")
             with asking(store, token=TOKEN, tls=ours) as caller:
                 until(lambda: answers_at_last(caller))  # it may stall itself, and be cut off, too
             drip_until_cut(stalled, began)

@@ -12,7 +12,7 @@ from stem.control.ways import way
 from stem.core.config import Control
 from support.until import until
 
-TOKEN = "sesame"
+TOKEN = "open-sesame-and-let-me-in"
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_worker_answers_by_the_transport_that_is_asked_for(app: Stem, transpor
 
 
 def test_where_the_endpoint_refuses_the_token_the_next_transport_is_taken(app: Stem) -> None:
-    answers = ping(app, "http", "broker", token="wrong")
+    answers = ping(app, "http", "broker", token="a-wrong-token-of-some-length")
     assert (answers.transport, answers.replies["w1"].status) == ("broker", "ok")
 
 

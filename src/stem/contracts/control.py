@@ -1,7 +1,7 @@
 """How commands reach workers and replies come back, and what a worker lets commands do to it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal, Protocol
 
 from stem.core.control import Command, Reply
@@ -19,6 +19,12 @@ class AskingSide(ABC):
     def send_command(self, command: Command) -> str:
         """On its way to every target when it returns; the name of the transport that carries it. A worker that is not
         there never gets it, however soon it comes back."""
+
+    def reach(self, command: Command, workers: Collection[str]) -> frozenset[str]:
+        """Send it to these of its targets; those it is on its way to. The others may be asked by another transport: a
+        worker that gets a command twice obeys it once."""
+        self.send_command(command)
+        return frozenset(workers)
 
     @abstractmethod
     def receive_replies(self, request_id: str, timeout_seconds: float) -> list[Reply]:

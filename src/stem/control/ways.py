@@ -7,7 +7,7 @@ from stem.control.transports.broadcast import BroadcastTransport
 from stem.control.transports.broker import BrokerTransport
 from stem.control.transports.chain import Chain
 from stem.control.transports.polling import PollingTransport
-from stem.core.config import Settings
+from stem.core.config import Control, Settings
 from stem.core.errors import ConfigError
 
 
@@ -24,9 +24,11 @@ def ears(settings: Settings, mail: Mail, worker_id: str) -> list[AnsweringSide]:
 
 
 def way(settings: Settings, store: Store) -> AskingSide:
-    """The transports of the settings, each tried where the one before it does not take a command."""
+    """The transports of the settings, each for the workers that the one before it does not reach."""
     ways = [_way(name, settings, store) for name in settings.control.transports]
-    return ways[0] if len(ways) == 1 else Chain(ways)
+    if len(ways) == 1:
+        return ways[0]
+    return Chain(ways, lambda: [pulse.heartbeat.worker_id for pulse in store.heartbeats.all()])
 
 
 def _way(name: str, settings: Settings, store: Store) -> AskingSide:
@@ -37,14 +39,28 @@ def _way(name: str, settings: Settings, store: Store) -> AskingSide:
         case "polling":
             return PollingTransport(store.mail, namespace, poll_seconds=control.poll_seconds)
         case "http":
-            from stem.control.transports.http import HttpTransport, asker_tls, endpoints_of
-
-            tls = asker_tls(control.ca_file, control.cert_file, control.key_file) if control.ca_file else None
-            return HttpTransport(endpoints_of(store.heartbeats), token=control.token or None, tls=tls)
+            return _http(control, store)
         case "broker":
             return BrokerTransport(store.mail, namespace)
         case _:
             raise ConfigError(f"There is no control transport {name!r}; use broker, broadcast, http or polling.")
+
+
+def _http(control: Control, store: Store) -> AskingSide:
+    import ssl
+
+    from stem.control.transports.http import HttpTransport, asker_tls, endpoints_of
+    from stem.control.transports.http_allowed import Allowed
+
+    files = (control.ca_file, control.cert_file, control.key_file)
+    try:
+        tls = asker_tls(*files) if any(files) else None
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"The certificates for control over HTTP cannot be used ({error}); check their files."
+        ) from error
+    allowed = Allowed(control.http_allow, has_authority=control.ca_file is not None)
+    return HttpTransport(endpoints_of(store.heartbeats), token=control.token or None, tls=tls, allowed=allowed)
 
 
 def _endpoint(settings: Settings, address: str) -> AnsweringSide:

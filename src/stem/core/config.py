@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from stem.core.errors import ConfigError
+from stem.core.loopback import is_loopback
 from stem.core.option import (
+    NAMES,
     SWITCH,
     TEXT,
     Kind,
@@ -36,6 +38,8 @@ _USERINFO = re.compile(r"^([^:/?#]+://[^/?#@:]*):(?:[^/?#]*|(?!\d+[/?#]).*)@")
 _SECRET_OPTION = re.compile(r"(?<=[?&])(\w*(?:password|passwd|secret))=[^&#]*", re.IGNORECASE)
 TRANSPORTS = frozenset({"broker", "broadcast", "http", "polling"})
 
+_ALLOWED = re.compile(r"((\*\.)?[A-Za-z0-9][A-Za-z0-9.\-]*|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?", re.ASCII)
+_LEAST_TOKEN = 16  # characters; a shorter one can be guessed by whoever may try for long enough
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,63}", re.ASCII)
 
 
@@ -66,6 +70,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     commands_per_second: float = 10.0
     transports: tuple[str, ...] = ("broker",)  # in the order in which an asker tries them
     http: str | None = None  # host:port of a worker's own endpoint
+    http_allow: tuple[str, ...] = ()  # which endpoints an asker may send its token to; none: see http_allowed.py
     token: str = ""  # what that endpoint asks for
     cert_file: PurePath | None = None
     key_file: PurePath | None = None
@@ -159,6 +164,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
             commands_per_second=values["control.commandsPerSecond"],
             transports=tuple(values["control.transports"].split(",")),
             http=values["control.http"],
+            http_allow=values["control.httpAllow"],
             token=values["control.token"],
             cert_file=_path(values["control.cert"]),
             key_file=_path(values["control.key"]),
@@ -200,6 +206,41 @@ def _check_control(control: Control) -> None:
     _check_number("control.timeout_seconds", control.timeout_seconds, MAX_TIMEOUT_SECONDS)
     _check_number("control.poll_seconds", control.poll_seconds, 3600)
     _check_number("control.commands_per_second", control.commands_per_second, 10**6)
+    for fault in control_faults(control):
+        raise ConfigError(fault)
+
+
+def control_faults(control: Control) -> list[str]:
+    """What would leave control over HTTP open, or half closed, though somebody meant to close it."""
+    faults = []
+    if control.token and len(control.token) < _LEAST_TOKEN:
+        faults.append(
+            f"The control token has fewer than {_LEAST_TOKEN} characters; make one with: openssl rand -hex 32"
+        )
+    if (control.cert_file is None) != (control.key_file is None):
+        has, lacks = ("certificate", "key") if control.key_file is None else ("key", "certificate")
+        faults.append(
+            f"Control has a TLS {has} and no {lacks}; set both STEM_CONTROL_CERT and STEM_CONTROL_KEY, or none."
+        )
+    if control.http is None:
+        return faults
+    host = control.http.rpartition(":")[0]
+    if control.ca_file is not None and control.cert_file is None and control.key_file is None:
+        faults.append(
+            "STEM_CONTROL_CA is set and the worker's endpoint has no certificate, so it would speak plain http; set "
+            "STEM_CONTROL_CERT and STEM_CONTROL_KEY, too."
+        )
+    elif control.cert_file is None and not is_loopback(host):
+        faults.append(
+            f"The control endpoint {control.http} is reachable from other machines, and plain http would show its token "
+            "to them; set STEM_CONTROL_CERT and STEM_CONTROL_KEY, or listen on 127.0.0.1."
+        )
+    if not control.token and control.ca_file is None:
+        faults.append(
+            "A control endpoint needs a token or TLS that asks for client certificates, else anybody could steer; set "
+            "STEM_CONTROL_TOKEN or STEM_CONTROL_CA."
+        )
+    return faults
 
 
 def check_namespace(value: str) -> str:
@@ -254,6 +295,13 @@ def _read_address(value: object) -> str:
     return f"{host}:{port}"
 
 
+def _read_allowed(value: object) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) and _ALLOWED.fullmatch(name) for name in names):
+        raise ValueError("hosts like worker1.example.org, *.example.org or 10.0.0.7:8765, with commas between them")
+    return tuple(names)
+
+
 def _read_conf(value: object) -> dict[str, str]:
     """Spark's own names and values; YAML's numbers and switches as Spark writes them."""
     if not isinstance(value, dict) or not all(isinstance(key, str) and key.startswith("spark.") for key in value):
@@ -289,6 +337,7 @@ OPTIONS = (
     Option("control.commandsPerSecond", number(1e6), 10.0),
     Option("control.transports", Kind(_read_transports), "broker", "STEM_CONTROL_TRANSPORTS", ("transport",)),
     Option("control.http", Kind(_read_address), None, "STEM_CONTROL_HTTP"),
+    Option("control.httpAllow", Kind(_read_allowed, NAMES.from_text), (), "STEM_CONTROL_HTTP_ALLOW"),
     Option("control.token", TEXT, "", "STEM_CONTROL_TOKEN", mask=lambda token: "***" if token else ""),
     Option("control.cert", TEXT, None, "STEM_CONTROL_CERT"),
     Option("control.key", TEXT, None, "STEM_CONTROL_KEY"),

@@ -8,7 +8,7 @@ import msgspec
 
 from stem.core import autoscale, config
 from stem.core.autoscale import Autoscale, autoscale_of
-from stem.core.config import Settings, settings_of
+from stem.core.config import Settings, control_faults, settings_of
 from stem.core.errors import ConfigError
 from stem.core.option import (
     NAMES,
@@ -214,6 +214,7 @@ def _conflicts(values: Mapping[str, Any]) -> list[str]:
         autoscale.check(autoscale_of(values))
     except ConfigError as error:
         errors.append(str(error))
+    errors += control_faults(settings_of(values).control)
     soft, hard = values["worker.softLimit"], values["worker.hardLimit"]
     if soft and hard and soft >= hard:
         errors.append(f"worker.softLimit of {soft:g} s is not below worker.hardLimit of {hard:g} s; lower it.")

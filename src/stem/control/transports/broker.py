@@ -1,5 +1,7 @@
 """The default transport: a box a worker and a box a request, in the store that the tasks live in."""
 
+from collections.abc import Collection
+
 from stem.contracts.control import ControlTransport
 from stem.contracts.mail import Mail
 from stem.control.transports.post import REPLY_SECONDS, Post
@@ -21,6 +23,9 @@ class BrokerTransport(ControlTransport):
     def send_command(self, command: Command) -> str:
         self._post.to_each(command)
         return self.name
+
+    def reach(self, command: Command, workers: Collection[str]) -> frozenset[str]:
+        return self._post.to_these(command, workers)
 
     def receive_commands(self, timeout_seconds: float) -> list[bytes]:
         if self._worker_id is None:

@@ -4,21 +4,21 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import PurePath
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from urllib.parse import urlsplit
 
 from stem.contracts.control import AskingSide
 from stem.contracts.heartbeats import Heartbeats
+from stem.control.transports.http_allowed import Allowed
 from stem.control.transports.http_endpoint import ALIVE_SECONDS, COMMAND_PATH, REPLY_PATH
 from stem.control.transports.post import read_replies
 from stem.core.control import ALL, MAX_REPLY_BYTES, Command, Reply, encode_command
-from stem.core.errors import ConfigError, StoreUnavailable
+from stem.core.errors import StoreUnavailable
 
 log = logging.getLogger("stem.control")
 
@@ -29,8 +29,8 @@ Endpoints = Callable[[], Mapping[str, str]]
 
 
 class HttpTransport(AskingSide):
-    """`endpoints` gives the URL of each worker that has one. Sending succeeds when at least one target took the command;
-    the others will be seen as silent."""
+    """`endpoints` gives the URL of each worker that has one, and `allowed` says which of those may be sent anything.
+    Sending succeeds when at least one target took the command; the others will be seen as silent."""
 
     name = "http"
 
@@ -40,9 +40,11 @@ class HttpTransport(AskingSide):
         *,
         token: str | None = None,
         tls: ssl.SSLContext | None = None,
+        allowed: Allowed | None = None,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> None:
         self._endpoints = endpoints
+        self._allowed = allowed or Allowed(has_authority=tls is not None)
         self._token = token
         self._tls = tls
         self._deadline_seconds = deadline_seconds
@@ -52,18 +54,12 @@ class HttpTransport(AskingSide):
 
     def send_command(self, command: Command) -> str:
         known = self._endpoints()
-        chosen = known if ALL in command.targets else {name: known[name] for name in command.targets if name in known}
-        if not chosen:
-            raise StoreUnavailable("None of the workers has an HTTP endpoint; start them with one.")
-        body = encode_command(command)
-        inbox: SimpleQueue[Reply] = SimpleQueue()
-        exchanges = [_Exchange(self._connection(url), worker, command, inbox.put) for worker, url in chosen.items()]
-        with self._changing:
-            self._inboxes[command.request_id], self._exchanges[command.request_id] = inbox, exchanges
-        for exchange in exchanges:
-            exchange.start(body, self._headers())
-        self._check_taken(command, exchanges)
+        self._send(command, known if ALL in command.targets else _chosen(known, command.targets), command.timeout_ms)
         return self.name
+
+    def reach(self, command: Command, workers: Collection[str]) -> frozenset[str]:
+        # Half of the command's time: the rest is for another transport, should one of them not take it.
+        return self._send(command, _chosen(self._endpoints(), workers), command.timeout_ms / 2)
 
     def receive_replies(self, request_id: str, timeout_seconds: float) -> list[Reply]:
         with self._changing:
@@ -88,33 +84,58 @@ class HttpTransport(AskingSide):
         for request_id in list(self._exchanges):
             self.forget(request_id)
 
-    def _check_taken(self, command: Command, exchanges: "list[_Exchange]") -> None:
-        wait_for([each.taken for each in exchanges], timeout=self._deadline_seconds)
-        reasons = [f"{each.worker_id}: {each.failure()}" for each in exchanges if each.failure()]
-        if len(reasons) == len(exchanges):
+    def _send(self, command: Command, chosen: Mapping[str, str], within_ms: float) -> frozenset[str]:
+        """The workers that took it. Raises StoreUnavailable if none did."""
+        if not chosen:
+            raise StoreUnavailable("None of the workers has an HTTP endpoint; start them with one.")
+        inbox: SimpleQueue[Reply] = SimpleQueue()
+        exchanges, reasons = self._open(command, chosen, inbox.put)
+        with self._changing:
+            self._inboxes[command.request_id], self._exchanges[command.request_id] = inbox, exchanges
+        body = encode_command(command)
+        for exchange in exchanges:
+            exchange.start(body, self._headers())
+        wait_for([each.taken for each in exchanges], timeout=min(self._deadline_seconds, within_ms / 1000))
+        reasons |= {each.worker_id: failure for each in exchanges if (failure := each.failure())}
+        told = [f"{worker}: {reason}" for worker, reason in reasons.items()]
+        if len(reasons) == len(chosen):
             self.forget(command.request_id)
-            raise StoreUnavailable(f"No worker could be reached over HTTP ({'; '.join(reasons[:5])}).")
-        for reason in reasons:
-            log.warning("control.unreached request=%s %s", command.request_id, reason)
+            raise StoreUnavailable(f"No worker could be reached over HTTP ({'; '.join(told[:5])}).")
+        for each in told:
+            log.warning("control.unreached request=%s %s", command.request_id, each)
+        return frozenset(chosen.keys() - reasons.keys())
+
+    def _open(
+        self, command: Command, chosen: Mapping[str, str], receive: Callable[[Reply], None]
+    ) -> "tuple[list[_Exchange], dict[str, str]]":
+        """An exchange with each endpoint that may be asked, and why the others may not."""
+        exchanges, reasons = [], {}
+        for worker, url in chosen.items():
+            try:
+                exchanges.append(_Exchange(self._connection(url), worker, command, receive))
+            except (StoreUnavailable, HTTPException) as error:
+                reasons[worker] = str(error)
+        return exchanges, reasons
 
     def _connection(self, url: str) -> HTTPConnection:
-        address = urlsplit(url)
+        endpoint = self._allowed.endpoint(url)
         # A stream speaks once a second, so one deadline serves all reads.
         seconds = max(self._deadline_seconds, 3 * ALIVE_SECONDS)
-        if address.scheme == "https" and address.hostname:
-            context = self._tls or ssl.create_default_context()
-            return HTTPSConnection(address.hostname, address.port, timeout=seconds, context=context)
-        if address.scheme == "http" and address.hostname:
-            return HTTPConnection(address.hostname, address.port, timeout=seconds)
-        raise ConfigError(f"Endpoint {url!r} is not an http or https URL.")
+        if not endpoint.is_tls:
+            return HTTPConnection(endpoint.host, endpoint.port, timeout=seconds)
+        context = self._tls or ssl.create_default_context()
+        return HTTPSConnection(endpoint.host, endpoint.port, timeout=seconds, context=context)
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
 
+def _chosen(known: Mapping[str, str], workers: Collection[str]) -> dict[str, str]:
+    return {worker: known[worker] for worker in workers if worker in known}
+
+
 def endpoints_of(heartbeats: Heartbeats) -> Endpoints:
-    """The endpoints that workers tell of in their heartbeats. Whoever can write those is sent the token: where that is
-    too much trust, name the endpoints, or have their certificates checked."""
+    """The endpoints that workers tell of in their heartbeats. Whoever can write those can name any host: see `Allowed`."""
 
     def known() -> Mapping[str, str]:
         beats = [pulse.heartbeat for pulse in heartbeats.all()]

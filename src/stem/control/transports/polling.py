@@ -1,7 +1,7 @@
 """The same boxes and channel, looked at now and then: for stores that can wake nobody."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from threading import Event
 from typing import TypeVar
 
@@ -40,6 +40,9 @@ class PollingTransport(ControlTransport):
     def send_command(self, command: Command) -> str:
         self._post.to_each(command)
         return self.name
+
+    def reach(self, command: Command, workers: Collection[str]) -> frozenset[str]:
+        return self._post.to_these(command, workers)
 
     def receive_commands(self, timeout_seconds: float) -> list[bytes]:
         if self._worker_id is None or self._subscription is None:

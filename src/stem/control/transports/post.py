@@ -33,11 +33,16 @@ class Post(msgspec.Struct, frozen=True):
     def to_each(self, command: Command) -> None:
         """A message a target; to all, one broadcast, for nobody knows all their boxes."""
         if ALL in command.targets:
-            return self.to_all(command)
+            self.to_all(command)
+        else:
+            self.to_these(command, command.targets)
+
+    def to_these(self, command: Command, workers: Iterable[str]) -> frozenset[str]:
         message = encode_command(command)
-        for worker_id in dict.fromkeys(command.targets):
+        named = dict.fromkeys(workers)
+        for worker_id in named:
             self.mail.send(self.worker_box(worker_id), message, ttl_seconds=command.timeout_ms / 1000)
-        return None
+        return frozenset(named)
 
     def to_all(self, command: Command) -> None:
         self.mail.publish(self.channel, encode_command(command), ttl_seconds=command.timeout_ms / 1000)

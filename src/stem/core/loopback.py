@@ -1,0 +1,13 @@
+"""Whether a host is this very machine, by its name alone: nothing is looked up."""
+
+
+def is_loopback(host: str) -> bool:
+    from ipaddress import ip_address  # seldom needed, and slow to import
+
+    bare = host.strip("[]").rstrip(".").lower()
+    if bare == "localhost":
+        return True
+    try:
+        return ip_address(bare).is_loopback
+    except ValueError:
+        return False
