@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("stem.worker")
 
+LISTED_TASKS = 20
+
 
 @click.command()
 @click.option(
@@ -183,6 +185,11 @@ def _folders(path: str) -> list[Path]:
     return list({Path.cwd(), file.absolute().parent} if file.suffix == ".py" else {Path.cwd()})
 
 
+def _listed(names: list[str]) -> str:
+    more = f", and {len(names) - LISTED_TASKS} more" if len(names) > LISTED_TASKS else ""
+    return ", ".join(sorted(names)[:LISTED_TASKS]) + more or "none"
+
+
 def _banner(worker: "Worker", path: str) -> str:
     from stem.backends import placed
     from stem.core.config import masked
@@ -192,6 +199,7 @@ def _banner(worker: "Worker", path: str) -> str:
         "app": path,
         "store": f"{masked(placed(told.settings).broker_url)} (namespace {told.settings.namespace})",
         "queues": ", ".join(settings.queues or told.queues),
+        "tasks": _listed([task.name for task in told.tasks]),
         "concurrency": f"{settings.concurrency} at a time, coroutines {settings.async_concurrency} an isolate",
         "pid": os.getpid(),
     }

@@ -19,7 +19,7 @@ from stem.client.sender import Sender, result_of
 from stem.client.task import AsyncTask, Decorator, TakesAnything, Task
 from stem.contracts.store import Store
 from stem.core.config import Settings, check_settings
-from stem.core.errors import InvalidTask, UnknownTask
+from stem.core.errors import ConfigError, InvalidTask, UnknownTask
 from stem.core.record import TaskRecord
 from stem.core.retry import Exponential
 from stem.runtime.clock import Clock, system_clock
@@ -55,6 +55,7 @@ class Stem:
         soft_limit: Duration | None = None,
         hard_limit: Duration | None = None,
         middleware: Iterable[Middleware] = (),
+        include: Iterable[str] = (),
         signing_keys: str | None = None,
         fair_share: bool | None = None,
         max_args_bytes: int | None = None,
@@ -82,6 +83,7 @@ class Stem:
         self.link.hooks = Hooks(middleware)
         self._tasks: dict[str, Task[..., Any]] = {}
         self._tasks_seen = MappingProxyType(self._tasks)
+        self._include = [(name, False) for name in _names("include", include)]  # and whether it may be missing
 
     @property
     def store(self) -> Store:
@@ -150,6 +152,19 @@ class Stem:
         # By name: Spark's part builds on this one, and only who asks for it shall load it.
         return import_module("stem.pipeline.bulk").Bulk(self, name)
 
+    def autodiscover(self, packages: Iterable[str], *, module: str = "tasks") -> None:
+        """Include the module `tasks` of each of these packages, where there is one. As with `Stem(include=[…])`, it is
+        imported when a worker loads the app, or when a task is asked for by a name that is not known yet."""
+        self._include += [(f"{package}.{module}", True) for package in _names("packages", packages)]
+
+    def load_tasks(self) -> None:
+        """Import the modules that the app includes. Raises ConfigError."""
+        from stem.client.loading import import_tasks
+
+        while self._include:
+            name, may_be_missing = self._include.pop(0)
+            import_tasks(name, may_be_missing=may_be_missing)
+
     def close(self) -> None:
         """Close the store, if it was opened. Using the app again opens it again."""
         self.link.close()
@@ -168,12 +183,13 @@ class Stem:
                 f"There is no task option {min(unknown)!r}; the options are {', '.join(TaskOptions.__annotations__)}."
             )
         definition = define(function, self.defaults, **options)
-        name, known = definition.name, self._tasks.get(definition.name)
-        if known is not None and not same_function(known.definition.function, function):
-            raise InvalidTask(f"Two functions want to be task {name}; give one of them a name: @app.task(name=…).")
+        for name in (definition.name, *definition.aliases):
+            known = self._tasks.get(name)
+            if known is not None and not same_function(known.definition.function, function):
+                raise InvalidTask(f"Two functions want to be task {name}; give one of them a name: @app.task(name=…).")
         kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
         task: Task[..., Any] = kind(self.link, definition)
-        self._tasks[name] = task
+        self._tasks |= dict.fromkeys((definition.name, *definition.aliases), task)
         return task
 
     def sender(self, name: str, *, check: bool = True) -> Sender[..., Any]:
@@ -181,6 +197,9 @@ class Stem:
         if name in self._tasks:
             return self._tasks[name]
         if check:
+            self.load_tasks()
+            if name in self._tasks:
+                return self._tasks[name]
             raise UnknownTask(self._unknown(name))
         definition = elsewhere(name, self.defaults)
         return Sender(self.link, definition, definition.plan, {})
@@ -195,6 +214,13 @@ class Stem:
     def _result(self, record: TaskRecord) -> Any:
         task = self._tasks.get(record.name)
         return result_of(record, task.definition if task is not None else None)
+
+
+def _names(what: str, modules: Any) -> list[str]:
+    names = [] if isinstance(modules, str) else list(modules)
+    if isinstance(modules, str) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f'{what} is {modules!r}; give a list of names: {what}=["shop.tasks"].')
+    return names
 
 
 def _merged(settings: Settings, **overrides: Any) -> Settings:

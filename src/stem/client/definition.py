@@ -17,13 +17,12 @@ from stem.client.policy import (
     check_retry_on,
     seconds,
 )
+from stem.client.reachable import SCRIPT, is_made_at_import
 from stem.client.signature import Fills, Signature
 from stem.core.envelope import check_name, check_priority, check_queue
 from stem.core.errors import InvalidTask
 from stem.core.ratelimit import Rate, parse_rate
 from stem.core.retry import RetryStrategy
-
-_SCRIPT = ("__main__", "__mp_main__")  # the latter in a child that multiprocessing started afresh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +44,7 @@ class Definition:
     counts for what already waits; a call's own travel in its envelope."""
 
     name: str
+    aliases: tuple[str, ...] = ()
     function: Callable[..., Any]
     signature: Signature | None  # None: the code is elsewhere
     plan: Plan
@@ -60,6 +60,7 @@ class Definition:
     rate_per: str | None = None  # the header whose values have rates of their own
     isolate: bool = True
     engine: str | None = None  # None: a plain call
+    is_made_at_import: bool = True
 
 
 def defaults(
@@ -91,6 +92,7 @@ def define(
     defaults: Defaults,
     *,
     name: str | None = None,
+    aliases: Any = None,
     queue: str | None = None,
     max_retries: int | None = None,
     retry: Any = None,
@@ -126,6 +128,7 @@ def define(
     )
     return Definition(
         name=name,
+        aliases=_check_aliases(aliases),
         function=function,
         signature=Signature(name, function, _fills(name, function, engine, isolate)),
         plan=plan,
@@ -141,6 +144,7 @@ def define(
         rate_per=rate_per,
         isolate=isolate,
         engine=engine,
+        is_made_at_import=is_made_at_import(function),
     )
 
 
@@ -151,9 +155,11 @@ def elsewhere(name: str, defaults: Defaults) -> Definition:
 
 
 def default_name(function: Callable[..., Any]) -> str:
-    """Module and qualified name. A script's `__main__` becomes the name it would be imported by."""
+    """Module and qualified name. A script's `__main__` becomes the name it would be imported by. Raises InvalidTask."""
+    if function.__name__ == "<lambda>":
+        raise InvalidTask("A lambda has no name to travel by; write a def, or name it: app.task(name=…)(lambda: …).")
     module = function.__module__
-    if module in _SCRIPT:
+    if module in SCRIPT:
         script = inspect.unwrap(function).__globals__
         spec, file = script.get("__spec__"), script.get("__file__")
         module = spec.name if spec is not None else Path(file).stem if file else module
@@ -187,6 +193,12 @@ def _refuse_what_is_no_function(function: Any) -> None:
         )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidTask(f"Task {function.__qualname__} yields, and a task returns one value; return a list instead.")
+
+
+def _check_aliases(aliases: Any) -> tuple[str, ...]:
+    if isinstance(aliases, str):
+        raise InvalidTask(f"aliases is a string; give a list: aliases=[{aliases!r}].")
+    return tuple(check_name(alias) for alias in aliases or ())
 
 
 def _fills(name: str, function: Callable[..., Any], engine: str | None, isolate: bool) -> Fills | None:

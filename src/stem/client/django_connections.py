@@ -6,6 +6,7 @@ Without it a connection that the server has closed stays in the process, and eve
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 _running_coroutines = 0
@@ -23,9 +24,8 @@ async def coroutine_begins() -> None:
     global _running_coroutines
     _running_coroutines += 1
     if "django.db" in sys.modules:
-        from asgiref.sync import sync_to_async
-
-        await sync_to_async(_for_each)(_close_if_stale if _running_coroutines == 1 else _close_if_broken)
+        in_djangos_thread = import_module("asgiref.sync").sync_to_async
+        await in_djangos_thread(_for_each)(_close_if_stale if _running_coroutines == 1 else _close_if_broken)
 
 
 def coroutine_ended() -> None:
@@ -35,12 +35,9 @@ def coroutine_ended() -> None:
 
 def _for_each(close: Callable[[Any], object]) -> None:
     """A connection in a transaction belongs to somebody: in a test that runs tasks eagerly, to the test."""
-    from django.conf import settings
-    from django.db import connections
-
-    if not settings.configured:
+    if not sys.modules["django.conf"].settings.configured:
         return
-    for connection in connections.all(initialized_only=True):
+    for connection in sys.modules["django.db"].connections.all(initialized_only=True):
         if connection.connection is not None and not connection.in_atomic_block:
             with suppress(Exception):  # a connection that cannot even be closed is no failure of the task
                 close(connection)

@@ -1,20 +1,26 @@
 """A task that was enqueued: ask for its state, wait for its end, take its value."""
 
+import logging
 import time
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from stem.client.link import Link
 from stem.core.envelope import check_id
-from stem.core.errors import RemoteTraceback, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
+from stem.core.errors import RemoteTraceback, StemError, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
 from stem.core.lifecycle import State
 from stem.core.record import TaskRecord
+from stem.core.routing import is_of
 
 if TYPE_CHECKING:
     from stem.control.revoking import Revoked
 
 R = TypeVar("R")
 
+log = logging.getLogger("stem.client")
+
+SILENT_SECONDS = 5.0  # a wait that takes longer looks once whether anybody serves the queue
 RECHECK_SECONDS = 60.0  # a wait without end looks this often whether the task is still known
 
 
@@ -61,13 +67,17 @@ class TaskHandle(Generic[R]):
         """The record once the task has ended, however it ended. Raises WaitTimeout or (at once) TaskNotFound."""
         self._link.before_wait()
         ends_at = time.monotonic() + self._patience(timeout)
+        pause_seconds = SILENT_SECONDS
         while not (record := self.status()).is_terminal:
             left = ends_at - time.monotonic()
             if not left > 0:
                 raise self._too_late(record, timeout)
-            ended = self._link.store.results.wait([self.id], timeout_seconds=min(left, RECHECK_SECONDS))
+            ended = self._link.store.results.wait([self.id], timeout_seconds=min(left, pause_seconds))
             if self.id in ended:
                 return ended[self.id]
+            if pause_seconds == SILENT_SECONDS < left:
+                self._warn_if_unserved()
+            pause_seconds = RECHECK_SECONDS
         return record
 
     def revoke(self, *, terminate: bool = False, reason: str = "") -> "Revoked":
@@ -104,7 +114,7 @@ class TaskHandle(Generic[R]):
                     return record
                 if not patience > 0:
                     raise self._too_late(record, timeout)
-                return await self._link.watcher.ended(self.id)
+                return await self._watched()
         except TimeoutError as error:
             if isinstance(error, WaitTimeout):
                 raise
@@ -122,6 +132,32 @@ class TaskHandle(Generic[R]):
         self._link.before_wait()
         return self.status()
 
+    async def _watched(self) -> TaskRecord:
+        import asyncio
+
+        ended = asyncio.ensure_future(self._link.watcher.ended(self.id))
+        try:
+            await asyncio.wait({ended}, timeout=SILENT_SECONDS)
+            if not ended.done():
+                await asyncio.to_thread(self._warn_if_unserved)
+            return await ended
+        finally:
+            ended.cancel()
+
+    def _warn_if_unserved(self) -> None:
+        with suppress(StemError):  # the wait itself will say what is wrong with the store
+            if (sentence := self._unserved(self.status())) is not None:
+                log.warning("Task %s waits, and %s", self.id, sentence)
+
+    def _unserved(self, record: TaskRecord | None) -> str | None:
+        """A sentence where the task waits in a queue that no live worker serves."""
+        if record is None or record.stage != 0:
+            return None
+        pulses = self._link.store.heartbeats.all()
+        if any(is_of(queue, record.queue) for pulse in pulses for queue in pulse.heartbeat.queues):
+            return None
+        return f"no worker serves queue {record.queue!r}; start one with: stem worker start --app MODULE:NAME"
+
     def _patience(self, timeout: float | None) -> float:
         longest = self._link.longest_wait_seconds
         limits = [limit for limit in (timeout, longest) if limit is not None]
@@ -133,7 +169,11 @@ class TaskHandle(Generic[R]):
             return WaitTimeout(
                 f"Task {self.id} has not ended{state}; in eager mode advance the clock to run what is due."
             )
-        return WaitTimeout(f"Task {self.id} has not ended within {timeout or 0:g} s{state}; it goes on regardless.")
+        unserved = None
+        with suppress(StemError):
+            unserved = self._unserved(record)
+        why = unserved or "the task itself is unaffected"
+        return WaitTimeout(f"Task {self.id} has not ended within {timeout or 0:g} s{state}; {why}.")
 
     def _value(self, record: TaskRecord) -> R:
         if record.state is not State.SUCCEEDED:

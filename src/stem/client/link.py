@@ -27,6 +27,7 @@ class Link:
         self.hooks = Hooks()
         self.longest_wait_seconds: float | None = None  # in eager tests nothing moves while one waits
         self.before_wait: Callable[[], object] = _nothing
+        self.is_served_here = False  # by a worker in this very process
         self._placed: Settings | None = None  # once the store was opened: as found from where that was
         self._store: Store | None = None
         self._watcher: Watcher | None = None
@@ -44,6 +45,10 @@ class Link:
                 self._placed = self._placed or placed(self.settings)
                 self._store = open_store(self._placed)
             return self._store
+
+    @property
+    def runs_tasks_here(self) -> bool:
+        return self.is_served_here or self._after_push is not None
 
     @property
     def watcher(self) -> Watcher:

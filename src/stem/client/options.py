@@ -1,6 +1,6 @@
 """What may be said about a task and about one call of it, and how the two become one checked plan."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypedDict
 
@@ -31,6 +31,7 @@ class TaskOptions(TypedDict, total=False):
     """Of a task, for all its calls. None is as good as absent."""
 
     name: str | None  # default: module and qualified name of the function
+    aliases: Sequence[str] | None  # names it had before: calls under them run it
     queue: str | None
     max_retries: int | None
     retry: RetryWish | None

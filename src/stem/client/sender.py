@@ -11,6 +11,7 @@ from stem.client.definition import Definition
 from stem.client.handle import TaskHandle
 from stem.client.link import Link
 from stem.client.options import CallOptions, Plan, check_limits, planned
+from stem.client.reachable import check_reachable
 from stem.client.signature import refuse_no_object
 from stem.core.envelope import Envelope, Push, Receipt
 from stem.core.errors import InvalidTask
@@ -159,6 +160,7 @@ class Sender(Generic[P, R]):
 
     def _push(self, arguments: Mapping[str, Any]) -> Push:
         if self._draft is None:
+            check_reachable(self._link, self.definition)
             self._draft = draft(self.definition.name, self._plan, is_fair=self._link.settings.fair_share)
         return compose(self._link, self._draft, self._plan, arguments, self.definition.signature)
 

@@ -124,7 +124,7 @@ class Gate:
 
 def _key(held: Held, per: str | None) -> str:
     """The task's name; with the value of a header behind it where values have limits of their own."""
-    name = held.delivery.name
+    name = held.delivery.name if held.facts is None else held.facts.name  # not an alias
     if per is None:
         return name
     try:

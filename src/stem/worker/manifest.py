@@ -29,6 +29,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     """`retry` None: the strategy is a function, and stays where the code is."""
 
     name: str
+    aliases: tuple[str, ...] = ()
     queue: str
     is_async: bool
     isolate: bool
@@ -53,10 +54,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def manifest(app: "Stem", *, threads: list[str] | None = None) -> Manifest:
+    app.load_tasks()
     return Manifest(
         settings=app.settings,
         queue=app.defaults.queue,
-        tasks=[_facts(task.definition, task.is_async) for task in app.tasks.values()],
+        tasks=[_facts(task.definition, task.is_async) for name, task in app.tasks.items() if name == task.name],
         threads=threads or [],
     )
 
@@ -73,6 +75,7 @@ def _facts(task: "Definition", is_async: bool) -> TaskFacts:
     rate, limit = task.rate_limit, task.max_concurrency
     return TaskFacts(
         name=task.name,
+        aliases=task.aliases,
         queue=task.plan.queue,
         is_async=is_async,
         isolate=task.isolate,

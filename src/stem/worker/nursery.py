@@ -96,7 +96,8 @@ class Nursery:
         self._frames = wire.Frames()
         self.control, theirs = socket.socketpair()
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-m", "stem.worker.reaper", str(theirs.fileno())],
+            # -P: files in the working directory must not replace modules that this package imports.
+            [sys.executable, "-P", "-m", "stem.worker.reaper", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             process_group=0,  # a terminal's Ctrl-C is for the supervisor

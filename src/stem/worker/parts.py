@@ -86,7 +86,7 @@ class Parts:
             self,
             Limits(settings.soft_limit, settings.hard_limit, settings.grace_seconds),
         )
-        self.facts = {task.name: task for task in told.tasks}
+        self.facts = {name: task for task in told.tasks for name in (task.name, *task.aliases)}
         self.marks = Marks(self._open_revokes(), self.queues, settings.name)
         self.gate = Gate(
             self.store.limiter, self.facts, lease_seconds=settings.lease_seconds, fails_open=settings.limiter_fails_open

@@ -124,7 +124,9 @@ class Server:
     def _execute(self, request: Start, descriptors: list[int]) -> int:
         words = [str(word) for word in (self._worker, request.slots, int(request.is_lane), os.getpid(), *descriptors)]
         child = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-m", "stem.worker.spawned", self._path, *words], pass_fds=descriptors, process_group=0
+            [sys.executable, "-P", "-m", "stem.worker.spawned", self._path, *words],
+            pass_fds=descriptors,
+            process_group=0,
         )
         child.returncode = 0  # it is buried by its id, not by this object
         return child.pid

@@ -18,6 +18,7 @@ from stem.runtime import process
 from stem.worker.manifest import Manifest, manifest
 from stem.worker.nursery import Nursery
 from stem.worker.settings import Mode, WorkerSettings, check
+from stem.worker.unserved import warn_of_unserved
 
 if TYPE_CHECKING:
     from stem.client.app import Stem
@@ -104,6 +105,7 @@ class Worker:
                 "start the worker under if __name__ == '__main__':."
             )
         if self._in_process and self._app is not None:
+            self._app.link.is_served_here = True
             self._told = manifest(self._app)
             return self._told
         self._nursery = self._make_nursery()
@@ -138,6 +140,12 @@ class Worker:
             self.settings.concurrency,
             self._parts.store.url,
         )
+        if not told.tasks:
+            log.warning(
+                "worker.no-tasks: the app has no tasks, so every call becomes a dead letter; "
+                "import the modules that define them, or name them: Stem(include=['shop.tasks'])"
+            )
+        warn_of_unserved(self._parts.store, {*self._parts.queues, *told.queues})
         if told.threads:
             log.warning(
                 "worker.spawns: importing the app leaves threads running (%s), so isolates start anew instead of forking; "

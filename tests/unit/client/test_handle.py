@@ -6,13 +6,23 @@ import pickle
 import time
 from collections.abc import Callable
 from functools import partial
-from threading import Thread
+from threading import Event, Thread
 from threading import enumerate as threads
 from typing import Any
 
 import pytest
 
-from stem import InvalidTask, State, Stem, StoreUnavailable, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
+from stem import (
+    InvalidTask,
+    State,
+    Stem,
+    StoreUnavailable,
+    TaskCancelled,
+    TaskFailed,
+    TaskNotFound,
+    WaitTimeout,
+    Worker,
+)
 from stem.client.watcher import _Wait
 from stem.testing import run_pending
 from support.beside import takes_less_than
@@ -58,7 +68,9 @@ def test_waiting_ends_on_time(work: Any) -> None:
 
     def seconds(ask: Callable[[], object]) -> float:
         began = time.monotonic()
-        with pytest.raises(WaitTimeout, match=r"has not ended within 0\.2 s and is queued; it goes on regardless"):
+        with pytest.raises(
+            WaitTimeout, match=r"has not ended within 0\.2 s and is queued; no worker serves queue .default."
+        ):
             ask()
         taken = time.monotonic() - began
         assert taken > 0.15
@@ -203,3 +215,30 @@ def test_a_record_is_plain_json_for_a_web_handler(app: Stem, work: Any) -> None:
     told = json.loads(json.dumps(done.status().to_dict()))
     assert told["id"] == done.id and told["status"] == "succeeded" and told["payload"] == ["fine", 1]
     assert failed.status().to_dict()["error"]["type"] == "ValueError"
+
+
+def test_a_wait_in_vain_says_once_that_no_worker_serves_the_queue(
+    work: Any, app: Stem, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("stem.client.handle.SILENT_SECONDS", 0.05)
+    handle = work.enqueue("later")
+    for wait in (handle.get, lambda timeout: asyncio.run(handle.aget(timeout))):
+        caplog.clear()
+        with pytest.raises(WaitTimeout, match="no worker serves queue 'default'; start one with: stem worker start"):
+            wait(0.5)
+        assert [record.message for record in caplog.records] == [
+            f"Task {handle.id} waits, and no worker serves queue 'default'; "
+            "start one with: stem worker start --app MODULE:NAME"
+        ]
+    with Worker(app, in_process=True, queues=("other",)):
+        with pytest.raises(WaitTimeout, match="no worker serves queue"):
+            handle.get(0.2)
+    hold = Event()
+    app.task(name="hold")(lambda: hold.wait(20) and None)
+    with Worker(app, in_process=True):
+        try:
+            held = app.enqueue("hold")
+            with pytest.raises(WaitTimeout, match="the task itself is unaffected"):
+                held.get(0.5)
+        finally:
+            hold.set()

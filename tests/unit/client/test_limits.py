@@ -34,7 +34,7 @@ def test_limits_that_contradict_each_other_are_refused_wherever_they_come_from()
         Stem("memory://limits-wrong", soft_limit=9, hard_limit=9)
     with Stem("memory://limits-crossed", hard_limit=9) as app:
         with pytest.raises(InvalidTask, match="The soft limit of 10 s is not below the hard limit of 9 s"):
-            app.task(soft_limit=10)(lambda: None)
+            app.task(name="it", soft_limit=10)(lambda: None)
         work = app.task(name="it")(lambda: None)
         with pytest.raises(InvalidTask, match="The soft limit of 11 s is not below the hard limit of 9 s"):
             work.options(soft_limit=11)
@@ -82,5 +82,5 @@ def test_a_limit_that_cannot_be_meant_is_refused_with_a_sentence(
     app: Stem, options: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(InvalidTask, match=sentence):
-        app.task(**options)(lambda: None)
+        app.task(name="it", **options)(lambda: None)
     assert not app.tasks

@@ -80,7 +80,7 @@ def test_what_is_no_exception_class_is_refused_with_a_sentence(app: Stem, option
 
 def test_to_retry_on_nothing_is_said_otherwise(app: Stem) -> None:
     with pytest.raises(InvalidTask, match=r"retry_on is empty; .* or set max_retries=0"):
-        app.task(retry_on=())(lambda: None)
+        app.task(name="it", retry_on=())(lambda: None)
 
 
 def test_classes_cannot_travel_with_a_call(app: Stem) -> None:

@@ -1,0 +1,29 @@
+"""Queues that hold tasks and that nobody serves: what is left behind where a task's queue was renamed."""
+
+import logging
+from collections.abc import Iterable
+
+from stem.contracts.store import Store
+from stem.core.errors import StemError
+from stem.core.routing import is_of
+
+log = logging.getLogger("stem.worker")
+
+
+def warn_of_unserved(store: Store, queues: Iterable[str]) -> None:
+    """`queues`: those that this worker serves, and those that the app's tasks name, which another worker may serve."""
+    try:
+        served = {*queues, *(queue for pulse in store.heartbeats.all() for queue in pulse.heartbeat.queues)}
+        waiting = {name: depth.ready + depth.delayed for name, depth in store.broker.depth().items()}
+    except StemError as error:
+        log.warning("queue.unknown: which queues nobody serves could not be asked: %s", error)
+        return
+    for name, count in sorted(waiting.items()):
+        if count and not any(is_of(queue, name) for queue in served):
+            log.warning(
+                "queue.unserved queue=%s waiting=%d: no worker serves this queue and no task of the app names it; "
+                "serve it with --queue %s",
+                name,
+                count,
+                name,
+            )
