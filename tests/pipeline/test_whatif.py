@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,7 +19,8 @@ from stem.cli.pipeline import pipeline
 from stem.core.autoscale import Autoscale, changed
 from stem.core.errors import ConfigError
 from stem.pipeline.whatif import Model, Prediction, Simulation, Trace, percentile, simulate
-from stem.pipeline.whatif_grid import Point, chosen, front, grid
+from stem.pipeline.whatif_grid import Point, chosen, front, grid, untried
+from stem.pipeline.whatif_plot import round_ticks
 from stem.pipeline.whatif_trace import of_attempts, of_file, trace_of
 from support.working import desk, worker_here
 
@@ -167,6 +169,7 @@ def test_the_command_predicts_on_spark_what_the_simulator_says_and_gives_the_blo
     told = json.loads(
         CliRunner().invoke(pipeline, [*words, "--plot", f"{tmp_path}/p.html"], catch_exceptions=False).stdout
     )
+    assert told["attempts"] == 300
     assert [(p["config"]["max"], p["config"]["idleSeconds"]) for p in told["points"]] == [
         (most, idle) for most in (2, 4, 6) for idle in (10.0, 60.0)
     ]
@@ -177,6 +180,36 @@ def test_the_command_predicts_on_spark_what_the_simulator_says_and_gives_the_blo
     assert changed(Autoscale(), pasted) == changed(Autoscale(), told["chosen"]["config"])
     page = (tmp_path / "p.html").read_text()
     assert page.count("<circle") >= 6 and "http" not in page.replace("http-equiv", "")
+
+
+def point(most_isolates: int = 8, moves: int = 3, **config: Any) -> Point:
+    told = Prediction(
+        p50_wait=1.0, p95_wait=9.0, p99_wait=9.0, mean_wait=1.0, isolate_hours=1.0, most_isolates=most_isolates, moves=moves
+    )  # fmt: skip
+    return Point(Autoscale(**{"minimum": 1, "maximum": 8, **config}), told)
+
+
+def test_what_is_advised_was_not_tried_and_could_help() -> None:
+    narrow, wide, eager = point(maximum=4, most_isolates=4), point(), point(scale_up_step=4, minimum=2)
+    assert untried([narrow, wide], wide) == ["--max above 8", "--min above 1", "--step above 2", "--cool-down below 5"]
+    assert untried([narrow, wide, eager], wide) == ["--max above 8", "--cool-down below 5"]
+    unused = point(most_isolates=3, scale_up_cool_down_seconds=0.0)  # with room left, and no time to gain
+    assert untried([narrow, unused, eager], unused) == []
+    fixed = point(minimum=8, moves=0)
+    assert untried([wide, fixed], fixed) == ["--max above 8"]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "ticks"),
+    [
+        (0.137, 0.912, [0.2, 0.4, 0.6, 0.8]),
+        (12.3, 61.7, [20, 30, 40, 50, 60]),
+        (0.0, 6.0, [0, 1, 2, 3, 4, 5, 6]),
+        (0.25, 0.25 + 1e-9, [0.25]),
+    ],
+)
+def test_ticks_are_round(least: float, most: float, ticks: list[float]) -> None:
+    assert round_ticks(least, most) == pytest.approx(ticks)
 
 
 @pytest.mark.parametrize(

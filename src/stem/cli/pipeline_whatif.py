@@ -128,7 +128,7 @@ def whatif(
 def _filled(trace: "Trace") -> "Trace":
     if not trace.arrivals:
         raise UsageError(
-            "No task was recorded there that has run; widen --since, or run 'stem pipeline run --once' first."
+            "No attempt was recorded there that has run; widen --since, or run 'stem pipeline run --once' first."
         )
     return trace
 
@@ -142,12 +142,13 @@ def _whole(values: Sequence[float], option: str) -> list[int]:
 def _tell(
     session: Session, points: "list[Point]", pick: "Point", trace: "Trace", p95_wait: float | None, plot: str | None
 ) -> None:
-    from stem.pipeline.whatif_grid import front
+    from stem.pipeline.whatif_grid import front, untried
 
     line = front(points)
     if session.as_json:
         told = {
-            "tasks": len(trace.arrivals),
+            "attempts": len(trace.arrivals),
+            "tasks": len(trace.arrivals),  # as versions before named them
             "seconds": trace.seconds,
             "points": points,
             "front": line,
@@ -157,13 +158,17 @@ def _tell(
         show.json(told)
         return
     click.echo(
-        f"{len(trace.arrivals):,} tasks, {len(points):,} settings. These are beaten by none in both wait and cost:\n"
+        f"{len(trace.arrivals):,} attempts, {len(points):,} settings. These are beaten by none in both wait and cost:\n"
     )
     columns = ("", "min", "max", "idle", "step", "p50 wait", "p95 wait", "p99 wait", "isolate-hours", "moves")
     shown = line if pick in line else [*line, pick]
     show.table(columns, [_row(point, is_chosen=point == pick) for point in shown], empty="")
     if p95_wait is not None and pick.told.p95_wait > p95_wait:
-        click.echo(f"\nNone of them keeps the p95 wait below {p95_wait:g} s; this comes nearest. Widen --max.")
+        advice = untried(points, pick)
+        next_step = f"Try {', '.join(advice)}." if advice else "No wider range of these options would shorten it."
+        click.echo(
+            f"\nNone of them keeps the p95 wait below {p95_wait:g} s; the one with * comes nearest.\n{next_step}"
+        )
     click.echo(f"\nFor stem.yaml:\n\n{yaml_of(pick.config)}", nl=False)
     if plot is not None:
         click.echo(f"\nThe picture is in {plot}.")
@@ -177,12 +182,16 @@ def _row(point: "Point", *, is_chosen: bool) -> tuple[object, ...]:
         config.maximum,
         f"{config.idle_seconds:g} s",
         config.scale_up_step,
-        f"{told.p50_wait:.3f} s",
-        f"{told.p95_wait:.3f} s",
-        f"{told.p99_wait:.3f} s",
+        _seconds(told.p50_wait),
+        _seconds(told.p95_wait),
+        _seconds(told.p99_wait),
         f"{told.isolate_hours:.3f}",
         told.moves,
     )
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3f} s" if value < 100 else f"{value:,.0f} s"
 
 
 def yaml_of(config: "Autoscale") -> str:
@@ -204,7 +213,9 @@ def yaml_of(config: "Autoscale") -> str:
 def _draw(plot: str, points: "list[Point]", pick: "Point", trace: "Trace") -> None:
     from stem.pipeline.whatif_plot import page
 
-    subtitle = f"{len(trace.arrivals):,} recorded tasks, replayed through the autoscaler with {len(points):,} settings."
+    subtitle = (
+        f"{len(trace.arrivals):,} recorded attempts, replayed through the autoscaler with {len(points):,} settings."
+    )
     try:
         Path(plot).write_text(page(points, pick, subtitle=subtitle, yaml=yaml_of(pick.config)), encoding="utf-8")
     except OSError as error:

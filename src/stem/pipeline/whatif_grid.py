@@ -72,6 +72,22 @@ def chosen(points: Sequence[Point], p95_wait: float | None) -> Point:
     return min(good, key=_order) if good else min(points, key=lambda point: (point.told.p95_wait, *_order(point)))
 
 
+def untried(points: Sequence[Point], best: Point) -> list[str]:
+    """What could still shorten the wait of the best, as options with bounds: those whose last tried value it has."""
+    config, tried = best.config, [point.config for point in points]
+    advice = []
+    if config.maximum == max(each.maximum for each in tried) and best.told.most_isolates >= config.maximum:
+        advice.append(f"--max above {config.maximum}")
+    if config.minimum == max(each.minimum for each in tried) and config.minimum < config.maximum:
+        advice.append(f"--min above {config.minimum}")
+    if config.scale_up_step == max(each.scale_up_step for each in tried) and best.told.moves:
+        advice.append(f"--step above {config.scale_up_step}")
+    cool_down = config.scale_up_cool_down_seconds
+    if cool_down and cool_down == min(each.scale_up_cool_down_seconds for each in tried) and best.told.moves:
+        advice.append(f"--cool-down below {cool_down:g}")
+    return advice
+
+
 def _order(point: Point) -> tuple[float, float, int, int]:
     told = point.told
     return (round(told.isolate_hours, 9), told.p95_wait, told.moves, point.config.maximum)

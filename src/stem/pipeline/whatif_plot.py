@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
-from math import log10
+from math import ceil, floor, log10
 
 from stem.pipeline.whatif_grid import Point, front
 
@@ -20,7 +20,8 @@ _PAGE = """<!doctype html>
 body {{ font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 2.5rem auto;
        max-width: 880px; padding: 0 1rem; }}
 h1 {{ font-size: 1.4rem; margin: 0 0 .25rem; }} p {{ color: var(--soft); margin: 0 0 1.5rem; }}
-svg {{ width: 100%; height: auto; }} text {{ font: 12px system-ui, sans-serif; fill: var(--soft); }}
+.scroll {{ overflow-x: auto; }} svg {{ width: 100%; min-width: 640px; height: auto; }}
+text {{ font: 12px system-ui, sans-serif; fill: var(--soft); }}
 .grid {{ stroke: var(--line); }} .dot {{ fill: var(--dot); opacity: .7; }} .front {{ fill: var(--front); }}
 .path {{ fill: none; stroke: var(--front); stroke-width: 1.5; opacity: .6; }}
 .pick {{ fill: none; stroke: var(--pick); stroke-width: 3; }} .label {{ fill: var(--pick); font-weight: 600; }}
@@ -63,7 +64,17 @@ class _Scale:
         return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
     def hours(self) -> list[float]:
-        return [self._least + (self._most - self._least) * step / 5 for step in range(6)]
+        return round_ticks(self._least, self._most)
+
+
+def round_ticks(least: float, most: float, at_most: int = 6) -> list[float]:
+    """Multiples of 1, 2 or 5 and a power of ten, between the two."""
+    if most - least < 1e-6:
+        return [least]
+    rough = (most - least) / at_most
+    power = 10.0 ** _floor(rough)
+    step = next(power * each for each in (1, 2, 5, 10) if power * each >= rough)
+    return [round(step * number, 12) for number in range(ceil(least / step), floor(most / step) + 1)] or [least]
 
 
 def _svg(points: Sequence[Point], line: Sequence[Point], pick: Point) -> str:
@@ -75,7 +86,7 @@ def _svg(points: Sequence[Point], line: Sequence[Point], pick: Point) -> str:
         parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_seconds(10.0**power)}</text>')
     for hours in scale.hours():
         x = scale.x(hours)
-        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{hours:.3g}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{hours:.6g}</text>')
     parts.append(f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 10}" text-anchor="middle">isolate-hours</text>')
     parts.append(f'<text transform="translate(16 {HEIGHT / 2}) rotate(-90)" text-anchor="middle">p95 wait</text>')
     parts += [_dot(scale, point, "dot", 3) for point in points]
@@ -89,7 +100,7 @@ def _svg(points: Sequence[Point], line: Sequence[Point], pick: Point) -> str:
     parts.append(
         f'<text class="label" x="{x + shift:.1f}" y="{y - 10:.1f}" text-anchor="{anchor}">{_name(pick)}</text>'
     )
-    return "\n".join([*parts, "</svg>"])
+    return "\n".join(['<div class="scroll">', *parts, "</svg></div>"])
 
 
 def _dot(scale: _Scale, point: Point, kind: str, radius: int) -> str:
@@ -117,7 +128,7 @@ def _table(line: Sequence[Point], pick: Point) -> str:
         )
         kind = ' class="chosen"' if point == pick else ""
         rows.append(f"<tr{kind}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    return "<table>" + "\n".join(rows) + "</table>"
+    return '<div class="scroll"><table>' + "\n".join(rows) + "</table></div>"
 
 
 def _name(point: Point) -> str:
@@ -136,6 +147,4 @@ def _lifted(wait: float) -> float:
 
 
 def _floor(value: float) -> int:
-    from math import floor
-
     return floor(log10(value))
