@@ -7,6 +7,7 @@ import click
 
 from stem.cli import ending, paging, show, times
 from stem.cli.session import Session, in_session
+from stem.cli.task_export import export
 from stem.core.lifecycle import State
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ def task() -> None:
     \b
     Example: stem task list --state failed --since 1h
     """
+
+
+task.add_command(export)
 
 
 @task.command("show")
