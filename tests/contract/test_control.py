@@ -18,14 +18,14 @@ from stem.contracts.store import Store
 from stem.control.caller import Answers, Caller
 from stem.control.listener import Listener
 from stem.control.responder import Responder
-from stem.control.signing import sign
+from stem.control.signing import sign, sign_reply
 from stem.control.transports.broadcast import BroadcastTransport
 from stem.control.transports.broker import BrokerTransport
 from stem.control.transports.chain import Chain
 from stem.control.transports.http import HttpTransport
 from stem.control.transports.polling import PollingTransport
 from stem.control.transports.post import Post
-from stem.core.control import Command, Reply, encode_command
+from stem.core.control import Command, Reply, encode_command, encode_reply
 from stem.core.errors import StoreUnavailable, UsageError
 from stem.runtime.keys import Keyring
 from support.asking import let_time_pass
@@ -209,6 +209,39 @@ def test_asking_without_the_key_is_refused_by_every_worker(store: Store) -> None
         assert codes(answers) == dict.fromkeys(THREE, "signature-invalid")
         assert answers.health == dict.fromkeys(THREE, "ok"), "they refuse, so they live"
         assert [each.told for each in workers] == [[], [], []]
+
+
+def test_forged_replies_are_not_shown_and_do_not_hide_the_answer(store: Store) -> None:
+    """Somebody who can write to the store answers first, in the worker's name, to every question."""
+    strangers = Keyring.parse("one:hmac-sha256:" + "eHh4" * 8)
+    post = Post(store.mail, store.namespace)
+
+    class Overheard(BroadcastTransport):
+        def send_command(self, command: Command) -> str:
+            for forged in forgeries(command):
+                store.mail.send(post.reply_box(command.request_id), forged, ttl_seconds=60)
+            return super().send_command(command)
+
+    def forgeries(command: Command) -> list[bytes]:
+        plain = Reply(request_id=command.request_id, worker_id="w1", status="ok", payload={"forged": True})
+        signed = sign_reply(plain, command, strangers, namespace=store.namespace)
+        elsewhere = sign_reply(plain, command, KEYS, namespace="another-fleet")
+        other = msgspec.structs.replace(command, nonce="n" * 16)
+        recorded = sign_reply(plain, other, KEYS, namespace=store.namespace)
+        rubbish = [b"", b"{", b'{"requestId": 1}', b"\xff", b'{"a":' * 10_000]
+        return [*(encode_reply(each) for each in (plain, signed, elsewhere, recorded)), *rubbish]
+
+    caller = Caller(store, KEYS, transport=Overheard(store.mail, store.namespace))
+    with on_duty(store, "w1", keyring=KEYS):
+        answers = caller.ask("ping", timeout_seconds=20)
+        assert answers.is_verified and answers.is_all_ok
+        assert answers.replies["w1"].payload["pong"] is True
+    beat(store, "w1", host="elsewhere")
+    silent = caller.ask("ping", timeout_seconds=0.3)
+    (reply,) = silent.replies.values()
+    assert reply.status == "timeout" and reply.payload == {} and reply.error is not None
+    assert reply.error.code == "reply-unverified" and "in the name of w1 does not count" in reply.error.message
+    assert not Caller(store).ask("ping", timeout_seconds=0.1).is_verified
 
 
 def test_a_copy_of_a_command_does_not_hide_the_answer_to_it(store: Store) -> None:

@@ -70,6 +70,7 @@ def _unusable(effective: "Effective") -> "Iterator[str]":
         ("results.url", check_url, settings.results_url),
         ("revokes.url", lambda url: address(url) if is_file(url) else check_url(url), settings.revokes_url),
         ("signing.keys", Keyring.parse, settings.signing_keys),
+        ("control.keys", Keyring.parse, settings.control.keys),
     ]
     for path, judge, value in checks:
         try:

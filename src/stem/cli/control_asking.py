@@ -93,7 +93,7 @@ def _opened(settings: "Settings") -> "tuple[Settings, Store, Caller]":
         from stem.runtime.keys import Keyring
 
         settings = placed(check_settings(check_shared(settings)))
-        keyring = Keyring.parse(settings.signing_keys)
+        keyring = Keyring.parse(settings.control_keys)
         store = connect_briefly(settings.broker_url, settings)  # results are no business of these commands
         return settings, store, Caller(store, keyring, settings.control_namespace, way(settings, store))
     finally:

@@ -37,6 +37,8 @@ def tell(
         show.json({**shape(answers), **(more or {})})
     else:
         show.table(("worker", "state", *columns), list(_rows(answers, rows, len(columns))), empty="")
+        if not answers.is_verified:
+            click.echo("unverified (no keys are set)")
     _check_all_ok(answers)
 
 
@@ -54,10 +56,13 @@ def shape(answers: "Answers") -> Payload:
     replies = [
         {**msgspec.to_builtins(reply), "state": answers.health[worker]} for worker, reply in answers.replies.items()
     ]
+    for reply in replies:
+        reply.pop("auth", None)  # it has been verified here, and is of no use to others
     return {
         "requestId": answers.request_id,
         "transport": answers.transport,
         "elapsedSeconds": round(answers.elapsed_seconds, 4),
+        "verified": answers.is_verified,
         "replies": replies,
     }
 
@@ -73,8 +78,16 @@ def _rows(answers: "Answers", rows: Rows, width: int) -> Iterator[tuple[object, 
         if reply.status != "ok":
             yield (worker, state, _complaint(reply), *[""] * (width - 1))
         else:
-            for row in rows(reply.payload) or [("nothing", *[""] * (width - 1))]:
-                yield (worker, state, *row)
+            for row in _told(reply, rows) or [("nothing", *[""] * (width - 1))]:
+                yield (worker, state, *row, *[""] * (width - len(row)))
+
+
+def _told(reply: "Reply", rows: Rows) -> Sequence[tuple[object, ...]]:
+    """A reply may come from anybody who can write to the store, and hold anything."""
+    try:
+        return rows(reply.payload)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        return [("its reply cannot be read",)]
 
 
 def _check_anybody(line: Line, answers: "Answers") -> None:

@@ -97,10 +97,9 @@ class Session(msgspec.Struct, frozen=True):
 
 def check_shared(settings: "Settings") -> "Settings":
     """A command ends at once, and a store in its memory would end with it. Raises ConfigError."""
-    if settings.broker_url.lower().startswith("memory:"):
-        raise ConfigError(
-            f"{settings.broker_url} lives in one process alone, so no command can reach it; use sqlite:///stem.db."
-        )
+    for url in (settings.broker_url, settings.results_url, settings.revokes_url):
+        if url is not None and url.lower().startswith("memory:"):
+            raise ConfigError(f"{url} lives in one process alone, so no command can reach it; use sqlite:///stem.db.")
     return settings
 
 

@@ -176,18 +176,22 @@ def _service(session: Session) -> Iterator[Finding]:
     except StemError as error:
         yield Finding("settings", "error", str(error))
         return
-    yield _keys(settings)
+    yield from _keys(settings)
     yield from _stores(settings)
 
 
-def _keys(settings: "Settings") -> Finding:
+def _keys(settings: "Settings") -> Iterator[Finding]:
     from stem.runtime.keys import Keyring
 
-    try:
-        keyring = Keyring.parse(settings.signing_keys)
-    except StemError as error:
-        return Finding("signing keys", "error", str(error))
-    return Finding("signing keys", "ok", "They can be read." if keyring else "There are none; nothing is signed.")
+    for check, text in (("signing keys", settings.signing_keys), ("control keys", settings.control.keys)):
+        if check == "control keys" and not text:
+            return  # the signing keys serve
+        try:
+            keyring = Keyring.parse(text)
+        except StemError as error:
+            yield Finding(check, "error", str(error))
+        else:
+            yield Finding(check, "ok", "They can be read." if keyring else "There are none; nothing is signed.")
 
 
 def _stores(settings: "Settings") -> Iterator[Finding]:

@@ -105,7 +105,8 @@ def _report(pulse: "Pulse") -> Report:
 
 def _state(pulse: "Pulse") -> str:
     """What it said holds until it should have spoken again."""
-    beats = pulse.age_seconds / float(pulse.heartbeat.extras.get("beatSeconds") or DEFAULT_BEAT_SECONDS)
+    told = pulse.heartbeat.extras.get("beatSeconds")
+    beats = pulse.age_seconds / (told if isinstance(told, int | float) and told > 0 else DEFAULT_BEAT_SECONDS)
     if beats <= LATE_BEATS:
         return str(pulse.heartbeat.extras.get("state", "ok"))
     return "late" if beats <= DEAD_BEATS else "dead"

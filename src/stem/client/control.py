@@ -165,9 +165,10 @@ class Control:
     def _caller(self) -> "Iterator[Caller]":
         from stem.control.caller import Caller
         from stem.control.ways import way
+        from stem.runtime.keys import Keyring
 
         settings, store = self._link.settings, self._link.store
-        caller = Caller(store, self._link.keyring, settings.control_namespace, way(settings, store))
+        caller = Caller(store, Keyring.parse(settings.control_keys), settings.control_namespace, way(settings, store))
         try:
             yield caller
         finally:

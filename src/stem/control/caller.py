@@ -10,10 +10,10 @@ import msgspec
 from stem.contracts.control import AskingSide
 from stem.contracts.store import Store
 from stem.control.health import Health, health
-from stem.control.signing import sign
+from stem.control.signing import sign, verify_reply
 from stem.control.transports.broker import BrokerTransport
 from stem.core.control import ALL, MAX_TARGETS, MAX_TIMEOUT_MS, Command, Reply, ReplyError, encode_command, is_worker_id
-from stem.core.errors import UsageError
+from stem.core.errors import SignatureInvalid, UsageError
 from stem.core.heartbeat import Pulse
 from stem.core.ids import uuid7
 from stem.runtime.keys import Keyring
@@ -22,6 +22,7 @@ TIMEOUT_SECONDS = 5.0
 # For a worker that was named, and that no heartbeat names: one that lives answers sooner, and most likely there is none.
 UNKNOWN_SECONDS = 0.25
 NO_KEYS = Keyring({})
+SIGNED_EXTRA = "signedControl"  # where a worker's heartbeat says whether it asks for signatures
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -32,6 +33,7 @@ class Answers(msgspec.Struct, frozen=True):
     elapsed_seconds: float
     replies: Mapping[str, Reply]
     health: Mapping[str, Health]
+    is_verified: bool = False  # there are keys, so every reply here was signed with one
 
     @property
     def silent(self) -> list[str]:
@@ -73,14 +75,41 @@ class Caller:
         expected = sorted(set(_checked(workers)) or known)
         command = self._command(type, payload or {}, tuple(sorted(set(workers))) or (ALL,), timeout_seconds)
         carrier, replies = self._transport.name, dict[str, Reply]()
+        doubts: dict[str, str] = {}  # why the last reply in a worker's name does not count
         if expected:
-            carrier, replies = self._converse(command, expected, known, began + timeout_seconds)
-        return self._answers(command, carrier, began, {**self._silences(command, expected, known, replies), **replies})
+            carrier = self._transport.send_command(command)
+            try:
+                replies = self._gather(command, expected, known, began + timeout_seconds, doubts)
+            finally:
+                self._transport.forget(command.request_id)
+        silences = {
+            worker: _silence(command, worker, worker in known, doubts.get(worker) if worker in known else None)
+            for worker in expected
+            if worker not in replies
+        }
+        return self._answers(command, carrier, began, {**silences, **replies})
 
     def known(self) -> dict[str, Pulse]:
         """The workers that beat, by id, without those that say that they listen under another name than ours."""
         pulses = {pulse.heartbeat.worker_id: pulse for pulse in self._store.heartbeats.all()}
         return {worker: pulse for worker, pulse in pulses.items() if self._is_ours(pulse)}
+
+    @property
+    def keyring(self) -> Keyring:
+        return self._keyring
+
+    @property
+    def tasks_namespace(self) -> str:
+        """Where tasks and their revokes are kept, which may have another name than workers are asked under."""
+        return self._store.namespace
+
+    def now(self) -> float:
+        """By the store's clock."""
+        return self._store.upkeep.now()
+
+    def asks_for_signatures(self) -> bool:
+        """A worker that beats says that it heeds signed commands, revokes and pauses only."""
+        return any(pulse.heartbeat.extras.get(SIGNED_EXTRA) is True for pulse in self.known().values())
 
     def close(self) -> None:
         self._transport.close()
@@ -108,17 +137,8 @@ class Caller:
         encode_command(signed)  # a command that nobody would read is refused here, before anybody is asked
         return signed
 
-    def _converse(
-        self, command: Command, expected: list[str], known: Mapping[str, Pulse], end: float
-    ) -> tuple[str, dict[str, Reply]]:
-        carrier = self._transport.send_command(command)
-        try:
-            return carrier, self._gather(command, expected, known, end)
-        finally:
-            self._transport.forget(command.request_id)
-
     def _gather(
-        self, command: Command, expected: list[str], known: Mapping[str, Pulse], end: float
+        self, command: Command, expected: list[str], known: Mapping[str, Pulse], end: float, doubts: dict[str, str]
     ) -> dict[str, Reply]:
         replies: dict[str, Reply] = {}
         end_of_unknown = min(end, time.monotonic() + UNKNOWN_SECONDS)
@@ -127,14 +147,15 @@ class Caller:
             if left <= 0:
                 break
             for reply in self._transport.receive_replies(command.request_id, left):
-                if command.is_for(reply.worker_id) and not _is_about_a_copy(reply):
+                if not command.is_for(reply.worker_id) or _is_about_a_copy(reply):
+                    continue
+                try:
+                    verify_reply(reply, command, self._keyring, namespace=self._namespace)
+                except SignatureInvalid as error:
+                    doubts[reply.worker_id] = str(error)  # the worker's own may still come
+                else:
                     replies.setdefault(reply.worker_id, reply)
         return replies
-
-    def _silences(
-        self, command: Command, expected: list[str], known: Mapping[str, Pulse], replies: Mapping[str, Reply]
-    ) -> dict[str, Reply]:
-        return {worker: _silence(command, worker, worker in known) for worker in expected if worker not in replies}
 
     def _answers(self, command: Command, carrier: str, began: float, replies: dict[str, Reply]) -> Answers:
         is_one_silent = any(reply.status == "timeout" for reply in replies.values())
@@ -147,6 +168,7 @@ class Caller:
             elapsed_seconds=time.monotonic() - began,
             replies=in_order,
             health={worker: health(reply, pulses.get(worker)) for worker, reply in in_order.items()},
+            is_verified=bool(self._keyring),
         )
 
 
@@ -172,7 +194,11 @@ def _is_about_a_copy(reply: Reply) -> bool:
     return reply.error is not None and reply.error.code == "replayed"
 
 
-def _silence(command: Command, worker: str, is_known: bool) -> Reply:
+def _silence(command: Command, worker: str, is_known: bool, doubt: str | None) -> Reply:
+    if doubt is not None:
+        message = f"What was answered in the name of {worker} does not count: {doubt}"
+        error = ReplyError(message=message, code="reply-unverified")
+        return Reply(request_id=command.request_id, worker_id=worker, status="timeout", error=error)
     error = (
         ReplyError(message=f"Worker {worker} said nothing within {command.timeout_ms / 1000:g} s.", code="timeout")
         if is_known

@@ -10,6 +10,7 @@ from typing import Literal
 from stem.contracts.locks import Locks
 from stem.contracts.revokes import Revokes
 from stem.control.caller import TIMEOUT_SECONDS, Answers, Caller
+from stem.control.sealing import Trust, sealed
 from stem.core.envelope import check_queue
 from stem.core.errors import StoreUnavailable
 from stem.core.pause import narrowed, pause_id, widened
@@ -19,7 +20,8 @@ Verb = Literal["pause", "resume"]
 
 LOCK = "control.pause"
 LOCK_SECONDS = 10.0
-# A scope that covers nobody is written once more, so that it has a version, and is gone at once.
+# A scope that covers nobody is written once more, so that it has a version, and is gone at once; a signed one stays, for
+# workers give up a signed pause only for a newer signed word.
 GONE_SECONDS = 0.001
 
 _SCOPES: dict[Verb, Callable[[str, Sequence[str]], str]] = {"pause": widened, "resume": narrowed}
@@ -45,8 +47,8 @@ class Pausing:
     def pause(
         self, queues: Sequence[str], *, workers: Sequence[str] = (), timeout_seconds: float = TIMEOUT_SECONDS
     ) -> Paused:
-        """On these workers, or on all. Durable when it returns, or raises after. Raises UsageError before anything is
-        written."""
+        """On these workers, or on all. Durable when it returns, or raises after. Signed where the caller has keys. Raises
+        UsageError and ConfigError before anything is written."""
         return self._change("pause", queues, workers, timeout_seconds)
 
     def resume(
@@ -63,15 +65,19 @@ class Pausing:
 
     def _write(self, verb: Verb, queues: Sequence[str], workers: Sequence[str]) -> dict[str, str]:
         before = self.marks.get([pause_id(queue) for queue in queues])
+        trust = Trust(self.caller.keyring, self.caller.tasks_namespace)
         scopes: dict[str, str] = {}
         for queue in queues:
             record = before.get(pause_id(queue))
-            scopes[queue] = _SCOPES[verb](record.reason if record is not None else "", workers)
-        self.marks.put([self._request(queue, scope) for queue, scope in scopes.items()])
+            # What nobody has signed must not become part of what is signed now.
+            held = record.reason if record is not None and trust.counts(record) else ""
+            scopes[queue] = _SCOPES[verb](held, workers)
+        requests = [self._request(queue, scope) for queue, scope in scopes.items()]
+        self.marks.put(sealed(requests, before, self.caller))
         return scopes
 
     def _request(self, queue: str, scope: str) -> RevokeRequest:
-        expires_seconds = None if scope else GONE_SECONDS
+        expires_seconds = None if scope or self.caller.keyring else GONE_SECONDS
         return RevokeRequest(
             task_id=pause_id(queue), reason=scope, requester=self.requester, expires_seconds=expires_seconds
         )

@@ -1,6 +1,7 @@
 """Answer for one worker: raw bytes in, a reply or silence out, and never an exception."""
 
 import logging
+import time
 from collections import Counter
 from threading import Lock
 from typing import Any
@@ -10,25 +11,34 @@ import msgspec
 from stem.contracts.control import Steerable
 from stem.control.admission import Admission, Refused, Rules
 from stem.control.registry import Call, Entry, entries, find
+from stem.control.signing import sign_reply
 from stem.core.control import (
     ALL,
     MAX_COMMAND_BYTES,
+    Auth,
     Command,
     MessageUnreadable,
     Reply,
     ReplyError,
     decode_command,
     decode_heading,
+    decode_reply,
     encode_reply,
 )
 from stem.core.errors import StemError, UsageError
 from stem.runtime.clock import Clock
 from stem.runtime.keys import Keyring
+from stem.runtime.summary import SummedLog
 
 log = logging.getLogger("stem.control")
 
 COMMANDS_PER_SECOND = 10.0
+# Refusals that anybody can cause who can reach a worker's box, as often as they like.
+_CHEAP = frozenset(
+    {"signature-invalid", "invalid-command", "too-large", "expired", "not-yet-valid", "replayed", "rate-limited"}
+)
 NO_KEYS = Keyring({})
+_LONGEST = Auth(signature="-" * 512, key_id="-" * 64)  # room for a signature
 
 
 class Responder:
@@ -42,10 +52,15 @@ class Responder:
         clock: Clock,
         keyring: Keyring = NO_KEYS,
         commands_per_second: float = COMMANDS_PER_SECOND,
+        monotonic: Clock = time.monotonic,
     ) -> None:
         """Raises what the clock raises. Commands that were issued before now are refused."""
         self._worker = worker
-        self._admission = Admission(Rules(namespace, clock, keyring, commands_per_second))
+        self._namespace = namespace
+        self._keyring = keyring
+        self._admission = Admission(Rules(namespace, clock, keyring, commands_per_second, monotonic))
+        # A log of its own for what costs its sender nothing: it must not push out what a worker really refused.
+        self._forgeries = SummedLog(log, clock=monotonic)
         self._counting = Lock()
         self._counts: Counter[str] = Counter()
 
@@ -62,6 +77,13 @@ class Responder:
             return self._unreadable(raw, error)
         if not command.is_for(self._worker.worker_id):
             return None
+        return sign_reply(self._reply(command), command, self._keyring, namespace=self._namespace)
+
+    def flush(self) -> None:
+        """Tell what the log has summed up so far."""
+        self._forgeries.flush()
+
+    def _reply(self, command: Command) -> Reply:
         try:
             return self._obey(command)
         except Refused as refusal:
@@ -73,21 +95,26 @@ class Responder:
 
     def _obey(self, command: Command) -> Reply:
         """Raises Refused."""
-        self._admission.admit(command)
+        now = self._admission.admit(command)
         entry = find(command.type)
         if entry is None:
             known = ", ".join(each.name for each in entries())
             raise Refused("unknown-command", f"There is no command {command.type!r}; there are {known}.")
-        payload = self._run(entry, command)
+        payload = self._run(entry, command, now)
         reply = Reply(request_id=command.request_id, worker_id=self._worker.worker_id, status="ok", payload=payload)
         self._count("ok")
         level = logging.INFO if entry.changes else logging.DEBUG
-        log.log(level, "control.obeyed type=%s request=%s", entry.name, command.request_id)
+        log.log(level, "control.obeyed type=%s request=%s key=%s", entry.name, command.request_id, self._key(command))
         return _fitting(reply)
 
-    def _run(self, entry: Entry, command: Command) -> dict[str, Any]:
+    def _key(self, command: Command) -> str:
+        """Who signed it; nobody's word counts where nothing is verified."""
+        return command.auth.key_id if self._keyring and command.auth is not None else "-"
+
+    def _run(self, entry: Entry, command: Command, now: float) -> dict[str, Any]:
+        issued_at = now if command.issued_at is None else command.issued_at / 1000
         try:
-            return entry.run(Call(self._worker, entry.read(command.payload), command.issued_at / 1000))
+            return entry.run(Call(self._worker, entry.read(command.payload), issued_at))
         except (msgspec.ValidationError, UsageError) as error:
             raise Refused("invalid-payload", str(error)) from error
         except StemError as error:
@@ -109,7 +136,11 @@ class Responder:
 
     def _note(self, request_id: str, type: str, refusal: Refused) -> None:
         self._count(refusal.code)
-        log.warning("control.refused code=%s type=%s request=%s: %s", refusal.code, type, request_id, refusal)
+        sentence = f"control.refused code={refusal.code} type={type} request={request_id}: {refusal}"
+        if refusal.code in _CHEAP:
+            self._forgeries.warning(sentence)
+        else:
+            log.warning("%s", sentence)
 
     def _error(self, request_id: str, refusal: Refused) -> Reply:
         error = ReplyError(message=str(refusal), code=refusal.code)
@@ -121,10 +152,11 @@ class Responder:
 
 
 def _fitting(reply: Reply) -> Reply:
-    """Obeyed is obeyed: what cannot be told of it is told as an error that says so."""
+    """As the asker will read it, for that is what is signed. Obeyed is obeyed: what cannot be told of it is told as an error
+    that says so."""
     try:
-        encode_reply(reply)
+        sent = encode_reply(msgspec.structs.replace(reply, auth=_LONGEST))
     except UsageError as error:
         told = ReplyError(message=f"The command was obeyed, but: {error}", code="reply-unsendable")
         return msgspec.structs.replace(reply, status="error", payload={}, error=told)
-    return reply
+    return msgspec.structs.replace(decode_reply(sent), auth=msgspec.UNSET)

@@ -9,6 +9,7 @@ import msgspec
 
 from stem.contracts.revokes import Revokes
 from stem.control.caller import TIMEOUT_SECONDS, Answers, Caller
+from stem.control.sealing import sealed
 from stem.core.control import Reply
 from stem.core.envelope import check_id
 from stem.core.errors import UsageError
@@ -40,13 +41,13 @@ def revoke(
     workers: Sequence[str] = (),
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> Revoked:
-    """Durable when it returns, or raises after; each worker's reply has what it did with each id (`tasks`). Raises
-    UsageError before anything is written."""
+    """Durable when it returns, or raises after; each worker's reply has what it did with each id (`tasks`). Signed where the
+    caller has keys. Raises UsageError and ConfigError before anything is written."""
     for request in requests:
         check_id(request.task_id)
         if is_pause(request.task_id):
             raise UsageError(f"{request.task_id} is a paused queue and no task; see: stem worker resume --help")
-    records = marks.put(requests)
+    records = marks.put(sealed(requests, marks.get([request.task_id for request in requests]), caller))
     parts = [{"records": part, "terminate": terminate, "signal": signal} for part in _parts(map(_brief, records))]
     return Revoked(records, _tell(caller, parts, workers, timeout_seconds))
 
@@ -83,7 +84,7 @@ def _parts(records: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 def _brief(record: RevokeRecord) -> dict[str, Any]:
     """Without what is not said and what workers do not ask for: a command holds the more of them."""
     fields: dict[str, Any] = msgspec.to_builtins(record)
-    del fields["requester"]
+    del fields["requester"], fields["seal"]  # the command that brings them is signed itself
     return {name: value for name, value in fields.items() if value not in (None, "", False)}
 
 
@@ -97,10 +98,17 @@ def _joined(one: Answers, other: Answers) -> Answers:
         elapsed_seconds=one.elapsed_seconds + other.elapsed_seconds,
         replies=dict(sorted({**one.replies, **other.replies, **joined}.items())),
         health={**one.health, **other.health},
+        is_verified=one.is_verified and other.is_verified,
     )
 
 
 def _joined_reply(one: Reply, other: Reply) -> Reply:
     worst = one if one.status != "ok" else other
-    tasks = {**one.payload.get("tasks", {}), **other.payload.get("tasks", {})}
+    tasks = {**_tasks(one), **_tasks(other)}
     return msgspec.structs.replace(worst, payload={**worst.payload, "tasks": tasks})
+
+
+def _tasks(reply: Reply) -> dict[str, Any]:
+    """A worker that is not ours may say anything."""
+    tasks = reply.payload.get("tasks")
+    return tasks if isinstance(tasks, dict) else {}

@@ -1,8 +1,8 @@
-"""Sign a command when it is sent, verify it before it is obeyed."""
+"""Sign commands and replies when they are sent, verify them before they count."""
 
 import msgspec
 
-from stem.core.control import Auth, Command, canonical
+from stem.core.control import Auth, Command, Reply, canonical, canonical_reply
 from stem.core.errors import SignatureInvalid
 from stem.runtime.keys import Keyring
 
@@ -20,10 +20,34 @@ def verify(command: Command, keyring: Keyring, *, namespace: str) -> None:
     if not keyring:
         return
     if command.auth is None:
-        raise SignatureInvalid("The command is not signed, and this worker obeys signed commands only.")
+        raise SignatureInvalid(
+            "The command is not signed (it has no `auth`), and this worker obeys signed commands only."
+        )
     keyring.verify(command.auth.key_id, _signed(command, namespace), command.auth.signature)
+
+
+def sign_reply(reply: Reply, command: Command, keyring: Keyring, *, namespace: str) -> Reply:
+    """As it is where no key can sign."""
+    if not keyring.can_sign:
+        return reply
+    key_id, signature = keyring.sign(_signed_reply(reply, command.nonce, namespace))
+    return msgspec.structs.replace(reply, auth=Auth(signature=signature, key_id=key_id))
+
+
+def verify_reply(reply: Reply, command: Command, keyring: Keyring, *, namespace: str) -> None:
+    """Raises SignatureInvalid. Where there are no keys every reply passes."""
+    if not keyring:
+        return
+    if not isinstance(reply.auth, Auth):
+        raise SignatureInvalid("The reply is not signed.")
+    keyring.verify(reply.auth.key_id, _signed_reply(reply, command.nonce, namespace), reply.auth.signature)
 
 
 def _signed(command: Command, namespace: str) -> bytes:
     """With the namespace in front: what one fleet was told must not steer another that has the same keys."""
     return f"stem.control {namespace}\n".encode() + canonical(command)
+
+
+def _signed_reply(reply: Reply, nonce: str | None, namespace: str) -> bytes:
+    """With the nonce of the command, so that an answer to one cannot be shown as the answer to another."""
+    return f"stem.control.reply {namespace} {nonce}\n".encode() + canonical_reply(reply)

@@ -26,6 +26,7 @@ from stem.core.place import place
 
 DEFAULT_URL = "sqlite:///stem.db"
 DEFAULT_LAKE = "stem-lake"
+CONTROL_KEYS = "STEM_CONTROL_KEYS"
 
 # Beyond these some store's own numbers end.
 MAX_TIMEOUT_SECONDS = 86400
@@ -72,6 +73,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     http: str | None = None  # host:port of a worker's own endpoint
     http_allow: tuple[str, ...] = ()  # which endpoints an asker may send its token to; none: see http_allowed.py
     token: str = ""  # what that endpoint asks for
+    keys: str = ""  # as keys.Keyring.parse reads it; none: `Settings.signing_keys` serve here, too
     cert_file: PurePath | None = None
     key_file: PurePath | None = None
     ca_file: PurePath | None = None  # whose client certificates it takes
@@ -97,6 +99,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tls: Tls = Tls()
     fair_share: bool = False  # tenants wait apart, and are served in turn
     signing_keys: str = ""  # as keys.Keyring.parse reads it
+    signature_max_age_seconds: float | None = None  # of tasks, counted from when they are due; None: any age
     control: Control = Control()
     pipeline: Pipeline = Pipeline()
 
@@ -114,6 +117,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def revokes_place(self) -> str:
         """The URL, or the path of a file, where revokes are kept."""
         return self.revokes_url or self.results_url or self.broker_url
+
+    @property
+    def control_keys(self) -> str:
+        """What signs commands, replies, revokes and pauses."""
+        return self.control.keys or self.signing_keys
 
     @property
     def worker_namespace(self) -> str:
@@ -156,6 +164,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
         ),
         fair_share=values["fairShare"],
         signing_keys=values["signing.keys"],
+        signature_max_age_seconds=values["signing.maxAge"],
         control=Control(
             namespace=values["control.namespace"],
             worker_namespace=values["worker.namespace"],
@@ -166,6 +175,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
             http=values["control.http"],
             http_allow=values["control.httpAllow"],
             token=values["control.token"],
+            keys=values["control.keys"] or "",
             cert_file=_path(values["control.cert"]),
             key_file=_path(values["control.key"]),
             ca_file=_path(values["control.ca"]),
@@ -183,6 +193,7 @@ def check_settings(settings: Settings) -> Settings:
     """What code gave in place of the environment, under the same rules. Raises ConfigError."""
     check_namespace(settings.namespace)
     texts = {"broker_url": settings.broker_url, "signing_keys": settings.signing_keys}
+    texts |= {"control.keys": settings.control.keys}
     texts |= {} if settings.results_url is None else {"results_url": settings.results_url}
     texts |= {} if settings.revokes_url is None else {"revokes_url": settings.revokes_url}
     for name, text in texts.items():
@@ -192,6 +203,8 @@ def check_settings(settings: Settings) -> Settings:
         raise ConfigError(f"fair_share is {settings.fair_share!r}; use True or False.")
     _check_number("timeout_seconds", settings.timeout_seconds, MAX_TIMEOUT_SECONDS)
     _check_number("max_args_bytes", settings.max_args_bytes, MAX_ARGS_BYTES, is_whole=True)
+    if settings.signature_max_age_seconds is not None:
+        _check_number("signature_max_age_seconds", settings.signature_max_age_seconds, MAX_RETENTION_SECONDS)
     _check_number("results_seconds", settings.retention.results_seconds, MAX_RETENTION_SECONDS)
     _check_number("events_seconds", settings.retention.events_seconds, MAX_RETENTION_SECONDS)
     _check_number("events_count", settings.retention.events_count, MAX_EVENTS_COUNT, is_whole=True)
@@ -309,7 +322,14 @@ def _read_conf(value: object) -> dict[str, str]:
     return {key: str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
 
 
+def _read_keys(value: object) -> str:
+    if not isinstance(value, str) or not value.strip(" \t\r\n,"):
+        raise ValueError("a list of keys; unset it to sign nothing")
+    return value
+
+
 _NAME = Kind(_read_namespace)
+_KEYS = Kind(_read_keys)
 _WEEK = 7 * 86400.0
 _KEPT = seconds(MAX_RETENTION_SECONDS)
 
@@ -329,7 +349,8 @@ OPTIONS = (
     Option("tls.clientCert", TEXT, None, "STEM_TLS_CLIENT_CERT", ("cert", "certFile")),
     Option("tls.clientKey", TEXT, None, "STEM_TLS_CLIENT_KEY", ("key", "keyFile")),
     Option("tls.verify", SWITCH, True, "STEM_TLS_VERIFY"),
-    Option("signing.keys", TEXT, "", "STEM_SIGNING_KEYS", mask=_masked_keys),
+    Option("signing.keys", _KEYS, "", "STEM_SIGNING_KEYS", mask=_masked_keys, is_never_empty=True),
+    Option("signing.maxAge", _KEPT, None, "STEM_SIGNATURE_MAX_AGE"),
     Option("worker.namespace", _NAME, None, "STEM_WORKER_NAMESPACE", follows="namespace"),
     Option("control.namespace", _NAME, None, "STEM_CONTROL_NAMESPACE", follows="worker.namespace"),
     Option("control.timeout", seconds(MAX_TIMEOUT_SECONDS), 5.0, "STEM_CONTROL_TIMEOUT"),
@@ -339,6 +360,7 @@ OPTIONS = (
     Option("control.http", Kind(_read_address), None, "STEM_CONTROL_HTTP"),
     Option("control.httpAllow", Kind(_read_allowed, NAMES.from_text), (), "STEM_CONTROL_HTTP_ALLOW"),
     Option("control.token", TEXT, "", "STEM_CONTROL_TOKEN", mask=lambda token: "***" if token else ""),
+    Option("control.keys", _KEYS, None, CONTROL_KEYS, follows="signing.keys", mask=_masked_keys, is_never_empty=True),
     Option("control.cert", TEXT, None, "STEM_CONTROL_CERT"),
     Option("control.key", TEXT, None, "STEM_CONTROL_KEY"),
     Option("control.ca", TEXT, None, "STEM_CONTROL_CA"),

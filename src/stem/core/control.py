@@ -38,7 +38,7 @@ class Auth(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One wish to some workers, or all. It lives from `issued_at` to `expires_at` (milliseconds of the store's clock), and
-    a worker obeys each `nonce` once."""
+    a worker obeys each `nonce` once. The specification's message has none of the three: a worker without keys obeys it."""
 
     request_id: RequestId
     type: CommandType
@@ -46,14 +46,22 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     payload: dict[str, Any]
     timeout_ms: Annotated[int, msgspec.Meta(ge=1, le=MAX_TIMEOUT_MS)]
     auth: Auth | None = None
-    nonce: Nonce
-    issued_at: Milliseconds
-    expires_at: Milliseconds
+    nonce: Nonce | None = None
+    issued_at: Milliseconds | None = None
+    expires_at: Milliseconds | None = None
 
     def __post_init__(self) -> None:
+        if self.issued_at is None or self.expires_at is None:
+            return
         # A bounded life bounds what a worker must remember of it.
         if not 0 < self.expires_at - self.issued_at <= MAX_TIMEOUT_MS:
             raise ValueError(f"`expiresAt` is not within {MAX_TIMEOUT_MS} ms after `issuedAt`")
+
+    @property
+    def missing(self) -> str | None:
+        """The first field that a signed command needs and this one has not, by its name in JSON."""
+        needed = {"nonce": self.nonce, "issuedAt": self.issued_at, "expiresAt": self.expires_at}
+        return next((name for name, value in needed.items() if value is None), None)
 
     def is_for(self, worker_id: str) -> bool:
         return ALL in self.targets or worker_id in self.targets
@@ -72,6 +80,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     status: Status
     payload: dict[str, Any] = {}
     error: ReplyError | None = None
+    auth: Auth | msgspec.UnsetType | None = msgspec.UNSET  # only where keys are set: the specification has none
 
 
 class Heading(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -128,8 +137,17 @@ def decode_reply(raw: bytes) -> Reply:
 
 def canonical(command: Command) -> bytes:
     """What a signature covers: all but the signature, as JSON without spaces, keys in order at every depth."""
-    fields = msgspec.to_builtins(command)
-    del fields["auth"]
+    return _without_auth(command)
+
+
+def canonical_reply(reply: Reply) -> bytes:
+    """The same of a reply."""
+    return _without_auth(reply)
+
+
+def _without_auth(message: Command | Reply) -> bytes:
+    fields = msgspec.to_builtins(message)
+    fields.pop("auth", None)
     return msgspec.json.encode(fields, order="sorted")
 
 

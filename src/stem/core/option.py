@@ -35,6 +35,7 @@ class Option:
     spellings: tuple[str, ...] = ()
     follows: str = ""  # the option whose value counts where this one has none
     mask: Callable[[str], str] | None = None  # takes out what is secret
+    is_never_empty: bool = False  # an empty variable is an error: what it guards must not turn itself off
 
     @property
     def block(self) -> str:
@@ -62,10 +63,11 @@ def defaults(options: Iterable[Option]) -> dict[str, Any]:
 
 
 def read_environment(options: Iterable[Option], env: Mapping[str, str]) -> Reading:
-    """An empty variable counts as unset."""
+    """An empty variable counts as unset, but for options that are never empty."""
     reading = Reading()
     for option in options:
-        if option.variable and (text := env.get(option.variable)):
+        text = env.get(option.variable) if option.variable else None
+        if text or (text is not None and option.is_never_empty):
             _read(reading, option, option.kind.from_text(text), f"{option.variable}={_told(option, text)} is not")
     return reading
 

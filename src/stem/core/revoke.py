@@ -1,6 +1,8 @@
 """A durable, versioned "do not run"."""
 
+import re
 from datetime import datetime
+from math import inf
 
 import msgspec
 
@@ -12,6 +14,7 @@ class RevokeRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     terminate: bool = False
     signal: str | None = None
     expires_seconds: float | None = None
+    seal: str = ""  # see `Seal`; empty: it is not signed
 
 
 class RevokeRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -25,3 +28,48 @@ class RevokeRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     signal: str | None = None
     created_at: datetime
     expires_at: datetime | None = None
+    seal: str = ""
+
+
+class Seal(msgspec.Struct, frozen=True):
+    """What a signed revoke or pause carries. `stamp` grows with each one for an id, in microseconds of the store's clock: the
+    store gives its version after signing, so the version cannot be signed. `expires_ms` is the end that was signed."""
+
+    stamp: int
+    expires_ms: int | None
+    key_id: str
+    signature: str
+
+    def __str__(self) -> str:
+        return f"{self.stamp}:{'' if self.expires_ms is None else self.expires_ms}:{self.key_id}:{self.signature}"
+
+    @property
+    def expires_at(self) -> float:
+        """In the store's seconds; infinity for never."""
+        return inf if self.expires_ms is None else self.expires_ms / 1000
+
+
+def read_seal(text: str) -> Seal | None:
+    """None for what is no seal."""
+    found = _SEAL.fullmatch(text)
+    if found is None:
+        return None
+    stamp, expires_ms, key_id, signature = found.groups()
+    return Seal(int(stamp), int(expires_ms) if expires_ms else None, key_id, signature)
+
+
+def sealed_bytes(revoke: RevokeRequest | RevokeRecord, *, namespace: str, stamp: int, expires_ms: int | None) -> bytes:
+    """What a seal's signature covers."""
+    signed = {
+        "expiresMs": expires_ms,
+        "id": revoke.task_id,
+        "reason": revoke.reason,
+        "requester": revoke.requester,
+        "signal": revoke.signal,
+        "stamp": stamp,
+        "terminate": revoke.terminate,
+    }
+    return f"stem.revoke {namespace}\n".encode() + msgspec.json.encode(signed)
+
+
+_SEAL = re.compile(r"([0-9]{1,18}):([0-9]{0,18}):([A-Za-z0-9._\-]{1,64}):([A-Za-z0-9+/=]{1,512})", re.ASCII)

@@ -27,8 +27,13 @@ class Keyring:
     @classmethod
     def parse(cls, text: str) -> "Keyring":
         """Read `id:algorithm:value` entries, separated by commas. A value, or all of the text, may be `@/path/to/file`;
-        in a file, entries may stand one a line. Raises ConfigError, which names the key id and never the key."""
+        in a file, entries may stand one a line. No text is no keys. Raises ConfigError, which names the key id and never
+        the key; also for a text that holds no key, for signing must not turn itself off."""
+        if not text:
+            return cls({})
+        source = "The setting of the keys holds no key"
         if text.strip().startswith("@"):
+            source = f"The key file {text.strip()[1:]} holds no key"
             text = ",".join(_contents(text.strip()[1:], "The signing keys").split())
         keys: dict[str, Key] = {}
         for entry in filter(None, (part.strip() for part in text.split(","))):
@@ -36,6 +41,8 @@ class Keyring:
             if key.id in keys:
                 raise ConfigError(f"Signing key {key.id!r} is given twice; give each key an id of its own.")
             keys[key.id] = key
+        if not keys:
+            raise ConfigError(f"{source}; add one as {_FORM}, or unset it to sign nothing.")
         return cls(keys)
 
     def __bool__(self) -> bool:
@@ -43,6 +50,10 @@ class Keyring:
 
     def __repr__(self) -> str:
         return f"Keyring({', '.join(self._keys)})"
+
+    @property
+    def can_sign(self) -> bool:
+        return self._signer is not None
 
     def sign(self, data: bytes) -> tuple[str, str]:
         """The id of the signing key, and the signature in base64."""

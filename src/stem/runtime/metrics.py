@@ -22,9 +22,11 @@ GAUGES = {
 }
 TASKS = "stem.worker.tasks"
 COMMANDS = "stem.worker.commands"
+REVOKES = "stem.worker.revokes"
 COUNTERS = {
     TASKS: ("{task}", "Endings that the worker has written, by what became of the task.", "stem.outcome"),
     COMMANDS: ("{command}", "Commands that reached the worker, by what became of them.", "stem.outcome"),
+    REVOKES: ("{revoke}", "Revokes and pauses that were not heeded, for want of a signature.", "stem.outcome"),
 }
 
 

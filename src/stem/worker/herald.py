@@ -21,7 +21,7 @@ class Herald:
         queues: list[str],
         counters: Mapping[str, int],
         state: Callable[[], str],
-        reached_by: Mapping[str, str],
+        reached_by: Mapping[str, object],
     ) -> None:
         """`reached_by`: under which names commands find this worker."""
         self._store = store

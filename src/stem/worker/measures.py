@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stem.runtime.metrics import COMMANDS, TASKS, Source
+from stem.runtime.metrics import COMMANDS, REVOKES, TASKS, Source
 
 if TYPE_CHECKING:
     from stem.worker.parts import Parts
@@ -21,5 +21,6 @@ def measures(parts: "Parts") -> Source:
         counters={
             TASKS: lambda: dict(parts.settler.counters),
             COMMANDS: lambda: parts.responder.counts,
+            REVOKES: lambda: {"ignored": parts.marks.ignored},
         },
     )

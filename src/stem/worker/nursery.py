@@ -11,6 +11,7 @@ from itertools import count
 
 import msgspec
 
+from stem.core.config import CONTROL_KEYS
 from stem.core.errors import ConfigError, StemError
 from stem.worker import wire
 from stem.worker.cell import Cell
@@ -99,6 +100,7 @@ class Nursery:
             # -P: files in the working directory must not replace modules that this package imports.
             [sys.executable, "-P", "-m", "stem.worker.reaper", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
+            env={name: value for name, value in os.environ.items() if name != CONTROL_KEYS},  # tasks need none of them
             stdin=subprocess.DEVNULL,
             process_group=0,  # a terminal's Ctrl-C is for the supervisor
         )

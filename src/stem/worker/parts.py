@@ -11,8 +11,10 @@ from typing import Any
 from stem.backends import RevokeStore, connect_revokes, placed
 from stem.client.app import Stem
 from stem.client.link import open_store
+from stem.control.caller import SIGNED_EXTRA
 from stem.control.listener import Listener
 from stem.control.responder import Responder
+from stem.control.sealing import Trust
 from stem.control.ways import ears
 from stem.core.delivery import Delivery, Ending, Report
 from stem.core.errors import StemError
@@ -87,7 +89,9 @@ class Parts:
             Limits(settings.soft_limit, settings.hard_limit, settings.grace_seconds),
         )
         self.facts = {name: task for task in told.tasks for name in (task.name, *task.aliases)}
-        self.marks = Marks(self._open_revokes(), self.queues, settings.name)
+        self._control_keys = Keyring.parse(self._store_settings.control_keys)
+        trust = Trust(self._control_keys, self.store.namespace)
+        self.marks = Marks(self._open_revokes(), self.queues, settings.name, trust)
         self.gate = Gate(
             self.store.limiter, self.facts, lease_seconds=settings.lease_seconds, fails_open=settings.limiter_fails_open
         )
@@ -105,7 +109,10 @@ class Parts:
             self.queues,
             self.settler.counters,
             lambda: self.steering.state,
-            self._ears.reached_by(self._store_settings.control_namespace),
+            {
+                **self._ears.reached_by(self._store_settings.control_namespace),
+                SIGNED_EXTRA: bool(self._control_keys),
+            },
         )
         self._tickers = [
             Ticker("keeper", self._keeper.tick_seconds, self._keeper.tick),
@@ -120,6 +127,7 @@ class Parts:
         self.fetcher = self._make_fetcher()
 
     def start(self, nursery: Nursery | None) -> None:
+        self._tell_signing()
         self.marks.hydrate()
         self.paused.update(self.marks.paused)
         for service in (self.settler, self._scribe, self._clerk):
@@ -156,7 +164,7 @@ class Parts:
                 self._herald.leave()
         if self._owns_store:
             self.store.upkeep.close()
-            self.marks.close()
+        self.marks.close()
         self._ears.stop()
 
     def _let_end(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
@@ -260,14 +268,27 @@ class Parts:
             self.steering.revoke([record], record.terminate, record.signal or "SIGTERM")
 
     def _prune(self) -> None:
+        self.responder.flush()
         self.marks.prune()
         self.store.upkeep.prune()
 
     def _open_revokes(self) -> RevokeStore:
         settings, store = self._store_settings, self.store
-        if self._owns_store and (settings.revokes_url or settings.results_url):
+        if settings.revokes_place != settings.broker_url:
             return connect_revokes(settings)
-        return RevokeStore(url=store.url, revokes=store.revokes, now=store.upkeep.now, close=store.upkeep.close)
+        return RevokeStore(url=store.url, revokes=store.revokes, now=store.upkeep.now, close=_nothing)
+
+    def _tell_signing(self) -> None:
+        settings, keys = self._store_settings, self._control_keys
+        log.info("signing tasks=%s control=%s", "on" if settings.signing_keys else "off", "on" if keys else "off")
+        if keys and not settings.control.keys:
+            log.info(
+                "signing.shared: STEM_CONTROL_KEYS is not set, so the signing keys, which tasks hold, sign commands"
+            )
+        if keys and not keys.can_sign:
+            log.warning(
+                "signing.replies-unsigned: no control key can sign, so askers with keys take no reply from here"
+            )
 
     def _note(self, kind: EventKind, data: dict[str, Any]) -> None:
         try:
@@ -281,7 +302,7 @@ class Parts:
             self.steering,
             namespace=self._store_settings.control_namespace,
             clock=self.store.upkeep.now,
-            keyring=Keyring.parse(self._store_settings.signing_keys),
+            keyring=self._control_keys,
             commands_per_second=control.commands_per_second,
         )
 
@@ -323,6 +344,10 @@ class Parts:
         reclaimed = self.store.broker.reclaim()
         if reclaimed.returned or reclaimed.dead:
             log.warning("leases.reclaimed returned=%d dead=%d", len(reclaimed.returned), len(reclaimed.dead))
+
+
+def _nothing() -> None:
+    """The worker's own store is closed with the worker."""
 
 
 def _opener(app: Stem | None, worker: str) -> OpenLane | None:

@@ -1,17 +1,21 @@
 """Which tasks must not run: the worker's own copy of the revokes, so that asking costs nothing."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from math import inf
 from threading import Lock
 
 from stem.contracts.revokes import Revokes
+from stem.control.sealing import Trust
 from stem.core.pause import is_pause
 from stem.core.revoke import RevokeRecord
 from stem.runtime.clock import Clock
+from stem.runtime.keys import Keyring
 
 _PAGE = 10_000
+VERIFY_AT_ONCE = 500  # marks; with Ed25519 a twentieth of a second
+_NO_KEYS = Trust(Keyring({}), "")
 
 
 class RevokedTasks:
@@ -19,25 +23,38 @@ class RevokedTasks:
 
     Of a mark only id and expiry are kept, for there may be millions; who must know more asks the store. Versions need not
     be: the store is followed in their order, so one number says of every mark whether it is known.
+
+    Where keys are set a mark counts once its signature is verified. What is there at the start is verified when its task is
+    met, or five hundred marks at a time while the store is followed; what comes later, when it is read. A mark that counts
+    is given up only for a newer signed one, or with the store it came from.
     """
 
-    def __init__(self, revokes: Revokes, now: Callable[[], float], *, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, revokes: Revokes, now: Callable[[], float], *, trust: Trust = _NO_KEYS, clock: Clock = time.monotonic
+    ) -> None:
         self._revokes = revokes
         self._now = now  # the store's, by which marks expire
+        self._trust = trust
         self._clock = clock
         self._turn = Lock()
         self._marks: dict[str, float] = {}  # when each expires, in the store's time
+        self._unverified: dict[str, float] = {}  # the same of marks that nobody has verified yet
+        self._stamps: dict[str, int] = {}  # of verified marks
+        self.ignored = 0  # marks that were not signed as they must be, or older than what is known
         self._offset = 0.0  # between the store's clock and ours
         self._seen = 0  # all marks up to this version are known
         self._ahead: dict[str, int] = {}  # versions past it, told of by control messages
         self._anchor: RevokeRecord | None = None  # the last mark that was read
 
     def __len__(self) -> int:
-        return len(self._marks)
+        return len(self._marks) + len(self._unverified)
 
     def is_revoked(self, task_id: str) -> bool:
         expiry = self._marks.get(task_id)
         return expiry is not None and expiry > self._clock() + self._offset
+
+    def is_unverified(self, task_id: str) -> bool:
+        return task_id in self._unverified
 
     def ids(self, limit: int) -> list[str]:
         """Of tasks that are revoked now, as many as that at most, the newest first."""
@@ -49,7 +66,15 @@ class RevokedTasks:
         """Read all that the store has; what was known before counts until then. Returns how many marks there are."""
         with self._turn:
             self._read_anew()
-        return len(self._marks)
+            self._verify_some()
+        return len(self)
+
+    def verify(self, task_ids: Iterable[str]) -> None:
+        """Look at what is not verified yet of these tasks' marks. Raises what the store raises."""
+        unknown = [task_id for task_id in task_ids if task_id in self._unverified]
+        if unknown:
+            with self._turn:
+                self._verify(unknown)
 
     def refresh(self) -> int:
         """Learn what the store has since; all anew if it is not the one it was. Returns how many marks were read."""
@@ -57,9 +82,10 @@ class RevokedTasks:
             version = self._revokes.version()
             if version < self._seen or not self._anchor_holds():
                 self._read_anew()
-                return len(self._marks)
+                self._verify_some()
+                return len(self)
             self._measure()
-            return self._read_on() if version > self._seen else 0
+            return (self._read_on() if version > self._seen else 0) + self._verify_some()
 
     def apply(self, records: Iterable[RevokeRecord]) -> list[RevokeRecord]:
         """Take over what a control message says; returns what was news. Stale versions change nothing."""
@@ -75,11 +101,14 @@ class RevokedTasks:
     def prune(self) -> int:
         """Forget what has expired; returns how many."""
         with self._turn:
-            now = self._clock() + self._offset
-            expired = [task_id for task_id, expiry in self._marks.items() if expiry <= now]
-            for task_id in expired:
-                del self._marks[task_id]
-            return len(expired)
+            now, count = self._clock() + self._offset, 0
+            for marks in (self._marks, self._unverified):
+                expired = [task_id for task_id, expiry in marks.items() if expiry <= now]
+                count += len(expired)
+                for task_id in expired:
+                    del marks[task_id]
+                    self._stamps.pop(task_id, None)
+            return count
 
     def _read_anew(self) -> None:
         """Into a new table, so that whoever asks meanwhile sees the old one or the new one; the old one stays if the store
@@ -90,17 +119,44 @@ class RevokedTasks:
         for page in self._revokes.expiries(page=_PAGE):
             marks.update(page)
         anchor = next(iter(self._revokes.since(seen - 1, limit=1)), None)
+        if self._trust:
+            self._unverified = {id: expiry for id, expiry in marks.items() if id not in self._marks}
+            marks = {id: expiry for id, expiry in self._marks.items() if id in marks}
         self._marks, self._seen, self._anchor, self._ahead = marks, seen, anchor, {}
 
     def _read_on(self) -> int:
         count = 0
         for page in self._pages(self._seen):
-            self._marks.update({record.task_id: _expiry(record) for record in page})
+            count += self._take(page)
             self._anchor = page[-1]
             self._seen = self._anchor.version
-            count += len(page)
         self._ahead = {id: version for id, version in self._ahead.items() if version > self._seen}
         return count
+
+    def _take(self, records: Sequence[RevokeRecord]) -> int:
+        """Those that count; returns how many they are."""
+        if not self._trust:
+            self._marks.update({record.task_id: _expiry(record) for record in records})
+            return len(records)
+        taken = 0
+        for record in records:
+            seal = self._trust.seal_of(record)
+            if seal is None or seal.stamp < self._stamps.get(record.task_id, 0):
+                self.ignored += 1
+                continue
+            self._marks[record.task_id], self._stamps[record.task_id] = seal.expires_at, seal.stamp
+            self._unverified.pop(record.task_id, None)
+            taken += 1
+        return taken
+
+    def _verify_some(self) -> int:
+        return self._verify(list(islice(self._unverified, VERIFY_AT_ONCE))) if self._unverified else 0
+
+    def _verify(self, task_ids: Sequence[str]) -> int:
+        taken = self._take(list(self._revokes.get(task_ids).values()))
+        for task_id in task_ids:
+            self._unverified.pop(task_id, None)
+        return taken
 
     def _pages(self, version: int) -> Iterator[list[RevokeRecord]]:
         while page := self._revokes.since(version, limit=_PAGE):

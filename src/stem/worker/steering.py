@@ -72,6 +72,7 @@ class Steering:
             "counters": dict(parts.settler.counters),
             "control": parts.responder.counts,
             "revoked": len(parts.marks.revoked),
+            "revokesIgnored": parts.marks.ignored,
             "autoscale": msgspec.to_builtins(parts.autoscaler.config),
         }
         if include_tasks:

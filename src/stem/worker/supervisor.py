@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from stem.client.locate import path_of
-from stem.core.config import DEFAULT_URL
+from stem.core.config import CONTROL_KEYS, DEFAULT_URL, from_environment
 from stem.core.envelope import check_queue
 from stem.core.errors import ConfigError
 from stem.runtime import process
@@ -111,7 +111,7 @@ class Worker:
         self._nursery = self._make_nursery()
         _prepare()
         try:
-            self._told = _shared(self._nursery.manifest())
+            self._told = _with_control_keys(_shared(self._nursery.manifest()))
         except BaseException:
             self._unload()
             raise
@@ -229,6 +229,15 @@ def _prepare() -> None:
     from stem.backends import preload
 
     preload(os.environ.get("STEM_BROKER_URL") or DEFAULT_URL)
+
+
+def _with_control_keys(told: Manifest) -> Manifest:
+    """They are not in the environment of the process that imports the app, for tasks run there. Raises ConfigError."""
+    if (keys := os.environ.get(CONTROL_KEYS)) is None:
+        return told
+    read = from_environment({CONTROL_KEYS: keys}).control.keys
+    control = msgspec.structs.replace(told.settings.control, keys=read)
+    return msgspec.structs.replace(told, settings=msgspec.structs.replace(told.settings, control=control))
 
 
 def _shared(told: Manifest) -> Manifest:

@@ -60,7 +60,14 @@ def test_keys_may_stand_in_files(tmp_path: Path) -> None:
 
 def test_no_text_is_no_keys() -> None:
     assert not Keyring.parse("")
-    assert not Keyring.parse(" , ")
+
+
+@pytest.mark.parametrize("text", [" ", ",", " , ", "\n", "@{}/empty", "@{}/blank"])
+def test_a_text_that_holds_no_key_does_not_turn_signing_off(text: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "blank").write_text(" \n,\n")
+    with pytest.raises(ConfigError, match="no key; add one as id:hmac"):
+        Keyring.parse(text.format(tmp_path))
 
 
 @pytest.mark.parametrize(

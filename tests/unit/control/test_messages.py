@@ -79,7 +79,6 @@ def test_a_reply_has_the_names_of_the_specification() -> None:
         ("issuedAt", -1),
         ("issuedAt", GOOD["expiresAt"]),
         ("expiresAt", GOOD["issuedAt"] + 600_001),
-        ("expiresAt", 1e400),
         ("auth", {"signature": "x"}),
         ("auth", {"signature": "x" * 513, "keyId": "k"}),
     ],
@@ -90,8 +89,11 @@ def test_what_is_out_of_bounds_is_not_read(field: str, value: Any) -> None:
         decode_command(msgspec.json.encode({**GOOD, field: value}))
 
 
-@pytest.mark.parametrize("field", [name for name in GOOD if name != "auth"])
-def test_no_field_but_the_signature_may_be_missing(field: str) -> None:
+NOT_OF_THE_SPECIFICATION = ("auth", "nonce", "issuedAt", "expiresAt")
+
+
+@pytest.mark.parametrize("field", [name for name in GOOD if name not in NOT_OF_THE_SPECIFICATION])
+def test_no_field_of_the_specification_may_be_missing(field: str) -> None:
     without = {name: value for name, value in GOOD.items() if name != field}
     with pytest.raises(MessageUnreadable):
         decode_command(msgspec.json.encode(without))

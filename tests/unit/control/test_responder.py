@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stem.control import admission
 from stem.control.registry import entries, find
 from stem.control.responder import Responder
-from stem.control.signing import sign
+from stem.control.signing import sign, verify_reply
 from stem.core.control import (
     MAX_COMMAND_BYTES,
     MAX_REPLY_BYTES,
@@ -21,7 +21,7 @@ from stem.core.control import (
     decode_command,
     encode_command,
 )
-from stem.core.errors import StoreUnavailable, UsageError
+from stem.core.errors import SignatureInvalid, StoreUnavailable, UsageError
 from stem.runtime.clock import FakeClock
 from stem.runtime.keys import Keyring
 from support.steered import Steered, a_command
@@ -37,9 +37,19 @@ class Rig:
         self.clock = FakeClock()
         self.worker = worker or Steered()
         self.keyring = Keyring.parse(keys)
+        self.machine = FakeClock(100.0)  # the worker's own, which nobody can set back
         self.responder = Responder(
-            self.worker, namespace="ns", clock=self.clock, keyring=self.keyring, commands_per_second=per_second
+            self.worker,
+            namespace="ns",
+            clock=self.clock,
+            keyring=self.keyring,
+            commands_per_second=per_second,
+            monotonic=self.machine,
         )
+
+    def pass_time(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        self.machine.advance(seconds)
 
     def command(self, type: str = "ping", **fields: Any) -> Command:
         return a_command(self.clock(), type, **fields)
@@ -185,7 +195,7 @@ def test_where_keys_are_set_only_a_signed_and_untouched_command_is_obeyed(
         msgspec.structs.replace(good, auth=None),
         msgspec.structs.replace(good, payload={"mode": "hard"}),
         msgspec.structs.replace(good, targets=("*", "w1")),
-        msgspec.structs.replace(good, expires_at=good.expires_at + 1),
+        msgspec.structs.replace(good, expires_at=(good.expires_at or 0) + 1),
         msgspec.structs.replace(good, nonce="0" * 32),
         msgspec.structs.replace(good, auth=msgspec.structs.replace(good.auth, key_id="other")),
         msgspec.structs.replace(good, auth=msgspec.structs.replace(good.auth, signature="!")),
@@ -198,7 +208,7 @@ def test_where_keys_are_set_only_a_signed_and_untouched_command_is_obeyed(
     assert rig.responder.counts == {"signature-invalid": len(bad)}
     assert [record.getMessage().startswith("control.refused code=signature-invalid") for record in caplog.records] == [
         True
-    ] * len(bad), "one line a refusal"
+    ], "the first at once, the rest as a count"
     assert rig.code(good) is None
     assert rig.worker.told == [("shutdown", "warm")]
 
@@ -214,9 +224,9 @@ def test_keys_are_rotated_with_overlap() -> None:
 def test_a_command_is_obeyed_until_it_expires_and_not_after() -> None:
     rig = Rig()
     early, late = rig.command(life=5), rig.command(life=5)
-    rig.clock.advance(4.9)
+    rig.pass_time(4.9)
     assert rig.code(early) is None
-    rig.clock.advance(0.2)
+    rig.pass_time(0.2)
     assert rig.code(late) == "expired"
     assert rig.responder.counts == {"ok": 1, "expired": 1}
 
@@ -245,11 +255,131 @@ def test_a_nonce_is_obeyed_once() -> None:
     command = sign(rig.command("pause", payload={"queues": ["a"]}, life=600), rig.keyring, namespace="ns")
     assert rig.code(command) is None
     for seconds in (0, 1, 300, 298):
-        rig.clock.advance(seconds)
+        rig.pass_time(seconds)
         assert rig.code(command) == "replayed"
-    rig.clock.advance(2)
+    rig.pass_time(2)
     assert rig.code(command) == "expired"
     assert rig.worker.told == [("pause", ["a"])]
+
+
+@pytest.mark.parametrize("back", [5.0, 600.0, 86_400.0])
+def test_a_store_that_sets_its_clock_back_revives_no_recorded_command(back: float) -> None:
+    rig = Rig(OLD)
+    obeyed = sign(rig.command("shutdown", life=600), rig.keyring, namespace="ns")
+    unheard = sign(rig.command("pause", payload={"queues": ["a"]}, life=5), rig.keyring, namespace="ns")
+    assert rig.code(obeyed) is None
+    rig.pass_time(700)
+    assert rig.code(obeyed) == rig.code(unheard) == "expired"
+    rig.clock.advance(-back)
+    for command in (obeyed, unheard):
+        for seconds in (0.0, 1.0, 1000.0):
+            rig.pass_time(seconds)
+            assert rig.code(command) == "expired"
+    assert rig.worker.told == [("shutdown", "warm")]
+
+
+def test_a_nonce_is_remembered_while_the_stores_clock_stands_still() -> None:
+    rig = Rig(OLD)
+    command = sign(rig.command("shutdown", life=600), rig.keyring, namespace="ns")
+    assert rig.code(command) is None
+    for _ in range(20):
+        rig.machine.advance(60)
+        assert rig.code(command) in ("replayed", "expired")
+    assert rig.worker.told == [("shutdown", "warm")]
+
+
+def test_a_worker_whose_stores_clock_was_set_back_says_what_to_do() -> None:
+    rig = Rig(OLD)
+    rig.tell("ping")
+    rig.clock.advance(-3600)
+    reply = rig.tell("ping")
+    assert code_of(reply) == "expired"
+    assert reply.error is not None and "restart the worker" in reply.error.message
+
+
+def test_a_clock_that_drifts_is_followed() -> None:
+    rig = Rig(OLD)
+    for _ in range(100):
+        rig.machine.advance(3600)
+        rig.clock.advance(3600 * 0.9995)
+        assert rig.tell("ping").status == "ok"
+
+
+def specification_message(**fields: Any) -> bytes:
+    """As specification 000 has it, and no more."""
+    message = {"requestId": "r-1", "type": "ping", "targets": ["*"], "payload": {}, "timeoutMs": 5000}
+    return msgspec.json.encode({**message, **fields})
+
+
+def test_the_message_of_the_specification_is_obeyed_without_keys_and_told_what_it_lacks_with_them() -> None:
+    auth = {"signature": "c2ln", "keyId": "old"}
+    bare: list[dict[str, Any]] = [{}, {"auth": auth}, {"auth": None}]
+    for fields in bare:
+        reply = Rig().responder.answer(specification_message(**fields))
+        assert reply is not None and (reply.status, reply.request_id) == ("ok", "r-1")
+    revoking = Rig()
+    told = revoking.responder.answer(specification_message(type="revoke", payload={"taskIds": ["a"]}))
+    assert told is not None and told.payload == {"tasks": {"a": "noted"}}
+
+    rig = Rig(OLD)
+    times = {"nonce": "n" * 16, "issuedAt": int(rig.clock() * 1000)}
+    lacking: list[tuple[dict[str, Any], str]] = [
+        ({}, "auth"),
+        ({"auth": auth}, "nonce"),
+        ({"auth": auth, "nonce": "n" * 16}, "issuedAt"),
+        ({"auth": auth, **times}, "expiresAt"),
+    ]
+    for fields, missing in lacking:
+        refused = rig.responder.answer(specification_message(**fields))
+        assert refused is not None and refused.error is not None and f"no `{missing}`" in refused.error.message
+    assert rig.worker.told == []
+
+
+def test_a_reply_is_signed_for_its_command_its_worker_and_what_it_says() -> None:
+    rig = Rig(f"{NEW},{OLD}")
+    command = sign(rig.command("stats"), rig.keyring, namespace="ns")
+    reply = rig.say(command)
+    assert reply is not None
+    verify_reply(reply, command, rig.keyring, namespace="ns")
+    change = msgspec.structs.replace
+    for forged in (
+        change(reply, auth=msgspec.UNSET),
+        change(reply, auth=None),
+        change(reply, worker_id="w2"),
+        change(reply, payload={"concurrency": 5}),
+        change(reply, status="error"),
+        change(reply, request_id="r-other"),
+    ):
+        with pytest.raises(SignatureInvalid):
+            verify_reply(forged, command, rig.keyring, namespace="ns")
+    with pytest.raises(SignatureInvalid):
+        verify_reply(reply, change(command, nonce="n" * 16), rig.keyring, namespace="ns")
+    with pytest.raises(SignatureInvalid):
+        verify_reply(reply, command, rig.keyring, namespace="another-fleet")
+    refusal = rig.say(change(command, auth=None))
+    assert refusal is not None
+    verify_reply(refusal, command, rig.keyring, namespace="ns")
+
+
+def test_a_thousand_forgeries_are_two_lines_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig(OLD)
+    with caplog.at_level(logging.WARNING, "stem.control"):
+        for _ in range(1000):
+            assert rig.code(rig.command("shutdown")) == "signature-invalid"
+        assert len(caplog.records) == 1
+        rig.pass_time(60)
+        rig.responder.flush()
+        rig.responder.flush()
+    assert [record.getMessage() for record in caplog.records][1].endswith("(and 998 more since the last such line)")
+    assert len(caplog.records) == 2
+    assert rig.responder.counts == {"signature-invalid": 1000}
+
+
+def test_an_obeyed_command_is_logged_with_the_key_that_signed_it(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "stem.control"):
+        Rig(OLD).tell("pause", queues=["a"])
+        Rig().tell("pause", queues=["a"])
+    assert [record.getMessage().rpartition(" ")[2] for record in caplog.records] == ["key=old", "key=-"]
 
 
 def test_nonces_are_forgotten_with_their_commands_and_never_more_than_there_is_room_for(
@@ -258,7 +388,7 @@ def test_nonces_are_forgotten_with_their_commands_and_never_more_than_there_is_r
     monkeypatch.setattr(admission, "MOST_NONCES", 5)
     rig = Rig()
     assert [rig.code(rig.command(life=10)) for _ in range(6)] == [None] * 5 + ["rate-limited"]
-    rig.clock.advance(10)
+    rig.pass_time(12)
     assert rig.code(rig.command()) is None
 
 
@@ -266,7 +396,7 @@ def test_over_the_rate_is_refused_and_the_rate_comes_back() -> None:
     rig = Rig(per_second=10)
     codes = [rig.code(rig.command()) for _ in range(15)]
     assert codes == [None] * 10 + ["rate-limited"] * 5
-    rig.clock.advance(0.3)
+    rig.pass_time(0.3)
     assert [rig.code(rig.command()) for _ in range(4)] == [None] * 3 + ["rate-limited"]
     assert rig.responder.counts == {"ok": 13, "rate-limited": 6}
     assert len(rig.worker.told) == 13

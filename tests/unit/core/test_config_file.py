@@ -180,7 +180,7 @@ def test_a_broken_variable_that_a_flag_overrides_harms_nobody() -> None:
         ("tls: {verify: 'no'}", "f: tls.verify is 'no'; use a switch"),
         ("control: {timeout: 0}", "f: control.timeout is 0; use a number of seconds"),
         ("broker: {url: [redis]}", "f: broker.url is a list; use a text."),
-        ("signing: {keys: 17}", "f: signing.keys is a int; use a text."),
+        ("signing: {keys: 17}", "f: signing.keys is a int; use a list of keys; unset it to sign nothing."),
         ("worker: {maxTasksPerChild: 3, max_tasks_per_isolate: 4}", "f: worker.max_tasks_per_isolate says again"),
         ("autoscale: {min: 5, max: 3}", "autoscale.min 5 is above autoscale.max 3"),
         ("worker: {softLimit: 9, hardLimit: 9}", "worker.softLimit of 9 s is not below worker.hardLimit of 9 s"),

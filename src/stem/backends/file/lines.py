@@ -28,6 +28,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     requester: str = ""
     terminate: bool = False
     signal: str | None = None
+    seal: str = ""
     more: int = 0
 
 
@@ -71,6 +72,7 @@ def record(line: Line) -> RevokeRecord:
         signal=line.signal,
         created_at=line.created_at or moment(0.0),
         expires_at=line.expires_at,
+        seal=line.seal,
     )
 
 
@@ -102,6 +104,7 @@ def _line(namespace: str, record: RevokeRecord, more: int) -> Line:
         requester=record.requester,
         terminate=record.terminate,
         signal=record.signal,
+        seal=record.seal,
         more=more,
     )
 

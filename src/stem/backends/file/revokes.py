@@ -129,6 +129,7 @@ class FileRevokes(Revokes):
             signal=request.signal,
             created_at=now,
             expires_at=None if lifetime is None else now + timedelta(seconds=lifetime),
+            seal=request.seal,
         )
 
     def _without(self, expired: set[str]) -> Iterator[bytes]:

@@ -25,6 +25,7 @@ class MemoryRevokes(Revokes):
                     signal=request.signal,
                     created_at=moment(now),
                     expires_at=None if request.expires_seconds is None else moment(now + request.expires_seconds),
+                    seal=request.seal,
                 )
                 for request in requests
             ]

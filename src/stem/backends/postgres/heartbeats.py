@@ -1,13 +1,9 @@
 """Worker heartbeats in Postgres."""
 
-import msgspec
-
 from stem.backends.postgres.columns import json_text
 from stem.backends.postgres.space import Corner
 from stem.contracts.heartbeats import Heartbeats
-from stem.core.heartbeat import Heartbeat, Pulse
-
-_heartbeat = msgspec.json.Decoder(Heartbeat)
+from stem.core.heartbeat import Heartbeat, Pulse, read_heartbeat
 
 
 class PostgresHeartbeats(Heartbeats):
@@ -19,7 +15,8 @@ class PostgresHeartbeats(Heartbeats):
         self._space.ask("beat", worker=heartbeat.worker_id, ttl=ttl_seconds, body=body)
 
     def all(self) -> list[Pulse]:
-        return [Pulse(_heartbeat.decode(body), age) for body, age in self._space.ask("heartbeats")]
+        found = ((read_heartbeat(body), age) for body, age in self._space.ask("heartbeats"))
+        return [Pulse(beat, age) for beat, age in found if beat is not None]
 
     def forget(self, worker_id: str) -> bool:
         rows = self._space.ask("forget", worker=worker_id)

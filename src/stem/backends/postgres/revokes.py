@@ -73,4 +73,5 @@ def _record(request: RevokeRequest, version: int, created_at: float, expires_at:
         signal=request.signal,
         created_at=moment(created_at),
         expires_at=moment_or_none(expires_at),
+        seal=request.seal,
     )

@@ -5,7 +5,7 @@ import msgspec
 from stem.backends.redis import shapes
 from stem.backends.redis.space import Space, milliseconds
 from stem.contracts.heartbeats import Heartbeats
-from stem.core.heartbeat import Heartbeat, Pulse
+from stem.core.heartbeat import Heartbeat, Pulse, read_heartbeat
 
 
 class RedisHeartbeats(Heartbeats):
@@ -17,7 +17,8 @@ class RedisHeartbeats(Heartbeats):
         self._space.run("beat", given)
 
     def all(self) -> list[Pulse]:
-        pulses = [Pulse(_beat(text), age / 1_000_000) for age, text in _pulses(self._space.run("beats", 0))]
+        found = ((read_heartbeat(text), age) for age, text in _pulses(self._space.run("beats", 0)))
+        pulses = [Pulse(beat, age / 1_000_000) for beat, age in found if beat is not None]
         return sorted(pulses, key=lambda pulse: pulse.heartbeat.worker_id)
 
     def forget(self, worker_id: str) -> bool:
@@ -25,4 +26,3 @@ class RedisHeartbeats(Heartbeats):
 
 
 _pulses = msgspec.msgpack.Decoder(list[tuple[int, str]]).decode
-_beat = msgspec.json.Decoder(Heartbeat).decode

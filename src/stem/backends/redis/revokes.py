@@ -25,6 +25,7 @@ class RedisRevokes(Revokes):
                 terminate=request.terminate,
                 signal=request.signal,
                 lifetime=None if request.expires_seconds is None else microseconds(request.expires_seconds),
+                seal=request.seal,
             )
             for request in requests
         ]

@@ -98,6 +98,7 @@ class Marked(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = 0
     created: int = 0
     expires: int | None = None
+    seal: str = ""
 
 
 def pushed(push: Push) -> Pushed:
@@ -261,6 +262,7 @@ def revoke(mark: Marked) -> RevokeRecord:
         signal=mark.signal,
         created_at=when(mark.created),
         expires_at=None if mark.expires is None else when(mark.expires),
+        seal=mark.seal,
     )
 
 

@@ -5,9 +5,7 @@ import msgspec
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 from stem.contracts.heartbeats import Heartbeats
-from stem.core.heartbeat import Heartbeat, Pulse
-
-_decode = msgspec.json.Decoder(Heartbeat).decode
+from stem.core.heartbeat import Heartbeat, Pulse, read_heartbeat
 
 
 class SqliteHeartbeats(Heartbeats):
@@ -24,7 +22,8 @@ class SqliteHeartbeats(Heartbeats):
         now = self._space.now()
         with self._space.file.reading() as connection:
             rows = connection.execute(SQL["heartbeat_all"], (self._space.ns, now)).fetchall()
-        return [Pulse(_decode(beat), max(0.0, now - at)) for beat, at in rows]
+        found = ((read_heartbeat(text), at) for text, at in rows)
+        return [Pulse(beat, max(0.0, now - at)) for beat, at in found if beat is not None]
 
     def forget(self, worker_id: str) -> bool:
         with self._space.file.writing() as connection:

@@ -73,4 +73,5 @@ def _record(request: RevokeRequest, version: int, now: float) -> RevokeRecord:
         signal=request.signal,
         created_at=moment(now),
         expires_at=None if request.expires_seconds is None else moment(now + request.expires_seconds),
+        seal=request.seal,
     )

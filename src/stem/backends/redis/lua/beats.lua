@@ -5,9 +5,10 @@
 local pulses = {}
 local workers = redis.call('ZRANGEBYSCORE', PREFIX .. 'workers', string.format('(%d', NOW), '+inf')
 for _, packed in ipairs(fetch('beat:', workers)) do
-  if packed then
-    local at, beat = unpack(cmsgpack.unpack(packed))
-    pulses[#pulses + 1] = { math.max(0, NOW - at), beat }
+  -- Whoever can write to the store can write anything there, and who asks must get the others.
+  local is_packed, pulse = pcall(cmsgpack.unpack, packed or '')
+  if is_packed and type(pulse) == 'table' and type(pulse[1]) == 'number' and type(pulse[2]) == 'string' then
+    pulses[#pulses + 1] = { math.max(0, NOW - pulse[1]), pulse[2] }
   end
 end
 return cmsgpack.pack(pulses)
