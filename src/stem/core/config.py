@@ -97,6 +97,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_args_bytes: int = 1024 * 1024
     retention: Retention = Retention()
     tls: Tls = Tls()
+    postgres_owners: tuple[str, ...] = ()  # roles, besides our own, whose schema and functions are used
     fair_share: bool = False  # tenants wait apart, and are served in turn
     signing_keys: str = ""  # as keys.Keyring.parse reads it
     signature_max_age_seconds: float | None = None  # of tasks, counted from when they are due; None: any age
@@ -162,6 +163,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
             key_file=_path(values["tls.clientKey"]),
             verify=values["tls.verify"],
         ),
+        postgres_owners=values["postgres.owners"],
         fair_share=values["fairShare"],
         signing_keys=values["signing.keys"],
         signature_max_age_seconds=values["signing.maxAge"],
@@ -344,6 +346,7 @@ OPTIONS = (
     Option("events.count", whole(1, MAX_EVENTS_COUNT), 1_000_000, "STEM_EVENTS_COUNT"),
     Option("namespace", _NAME, "stem", "STEM_NAMESPACE"),
     Option("maxArgsBytes", size_up_to(MAX_ARGS_BYTES), 1024 * 1024, "STEM_MAX_ARGS_BYTES"),
+    Option("postgres.owners", NAMES, (), "STEM_POSTGRES_OWNERS"),
     Option("fairShare", SWITCH, False, "STEM_FAIR_SHARE"),
     Option("tls.caCert", TEXT, None, "STEM_TLS_CA_CERT", ("ca", "caFile")),
     Option("tls.clientCert", TEXT, None, "STEM_TLS_CLIENT_CERT", ("cert", "certFile")),

@@ -1,18 +1,25 @@
 """From a store URL and settings to libpq's parameters, the schema, and a name that is fit for messages."""
 
 import math
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import ProgrammingError
+from psycopg.pq import version as libpq_version
 
 from stem.core.config import Settings, masked
 from stem.core.errors import ConfigError
+from stem.core.loopback import is_loopback
 
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
+_LIBPQ_WITH_SYSTEM_ROOTS = 160000
+_OWN_ROOTS = Path("~/.postgresql/root.crt").expanduser()  # where libpq looks by itself
 _SECRETS = ("password", "sslpassword")
 
 
@@ -21,6 +28,7 @@ class Address:
     conninfo: str  # what libpq reads; holds the password
     schema: str
     name: str  # without secrets
+    owners: tuple[str, ...] = ()  # roles, besides our own, whose schema and functions we use
 
 
 def address(url: str, settings: Settings) -> Address:
@@ -37,9 +45,9 @@ def address(url: str, settings: Settings) -> Address:
             f"{name!r} is not a Postgres URL ({_first_line(error)}); use postgresql://user:password@host/database."
         ) from error
     # What the URL says goes before what we would choose.
-    chosen = {**_network(settings), **_tls(settings)}
+    chosen = {**_network(settings), **_tls(settings, given)}
     parameters: dict[str, Any] = {**chosen, **given}
-    return Address(make_conninfo(**parameters), schema, name)
+    return Address(make_conninfo(**parameters), schema, name, settings.postgres_owners)
 
 
 def _network(settings: Settings) -> dict[str, str | int]:
@@ -55,7 +63,8 @@ def _network(settings: Settings) -> dict[str, str | int]:
     }
 
 
-def _tls(settings: Settings) -> dict[str, str]:
+def _tls(settings: Settings, given: Mapping[str, Any]) -> dict[str, str]:
+    """Beyond this machine the server must show a certificate for its name, unless the URL or PGSSLMODE says otherwise."""
     tls = settings.tls
     chosen: dict[str, str] = {}
     if tls.cert_file is not None:
@@ -66,7 +75,22 @@ def _tls(settings: Settings) -> dict[str, str]:
         chosen["sslmode"] = "require"  # without sslrootcert, against which libpq would verify the chain all the same
     elif tls.ca_file is not None:
         chosen |= {"sslrootcert": str(tls.ca_file), "sslmode": "verify-full"}
+    elif "sslmode" not in given and "PGSSLMODE" not in os.environ and _is_beyond(given):
+        chosen |= {"sslmode": "verify-full", **_roots(given)}
     return chosen
+
+
+def _is_beyond(given: Mapping[str, Any]) -> bool:
+    """Whether one of the hosts is another machine, by its name or address; a path is a socket on this one."""
+    hosts = given.get("hostaddr") or given.get("host") or os.environ.get("PGHOSTADDR") or os.environ.get("PGHOST") or ""
+    return any(host and not host.startswith(("/", "@")) and not is_loopback(host) for host in str(hosts).split(","))
+
+
+def _roots(given: Mapping[str, Any]) -> dict[str, str]:
+    """The system's authorities, where libpq knows how to use them and nobody has named others."""
+    is_named = "sslrootcert" in given or "PGSSLROOTCERT" in os.environ or _OWN_ROOTS.exists()
+    has_system = libpq_version() >= _LIBPQ_WITH_SYSTEM_ROOTS
+    return {"sslrootcert": "system"} if has_system and not is_named else {}
 
 
 def _asked(url: str) -> list[tuple[str, str]]:
@@ -83,7 +107,8 @@ def _asked(url: str) -> list[tuple[str, str]]:
 
 def _with_query(url: str, query: list[tuple[str, str]]) -> str:
     pairs = [f"{quote(key)}={quote(value, safe='/*:@,')}" for key, value in query]
-    return urlunsplit(urlsplit(url)._replace(query="&".join(pairs)))
+    base = url.partition("?")[0]  # as it stands: urlunsplit would drop the slashes of a URL without a host
+    return f"{base}?{'&'.join(pairs)}" if pairs else base
 
 
 def _first_line(error: Exception) -> str:

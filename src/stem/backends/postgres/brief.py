@@ -41,6 +41,10 @@ def _is_fit(corner: Corner, link: BriefLink) -> bool:
         version = link.server_version(timeout_seconds=_PATIENCE_SECONDS)
         if version < OLDEST_SERVER:
             return False
+        where = link.address
+        owners = ",".join(where.owners)
+        if corner.ask("strangers", schema=where.schema, owners=owners, timeout_seconds=_PATIENCE_SECONDS):
+            return False
         return corner.ask("fit", version=VERSION, timeout_seconds=_PATIENCE_SECONDS) == [(True,)]
     except (StemError, Error):
         return False

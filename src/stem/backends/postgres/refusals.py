@@ -7,6 +7,8 @@ from stem.core.errors import StemError, StoreRefused, StoreUnavailable, UsageErr
 _TOO_MUCH = "54000"  # program_limit_exceeded
 _PASSING = ("starting up", "shutting down", "too many clients", "connection slots", "in recovery mode")
 
+_TLS = ("SSL", "TLS", "certificate")
+
 _BY_STATE: dict[str, tuple[type[StemError], str]] = {
     "25006": (StoreRefused, "is read-only; point the URL at the primary server"),
     "3D000": (StoreRefused, "has no such database; create it or correct the URL"),
@@ -60,12 +62,25 @@ def translated(error: Error, name: str, timeout_seconds: float) -> StemError:
         return kind(f"{who} {text} ({_first_line(error)}).")
     if isinstance(error, DataError):
         return UsageError(f"{who} cannot store such a value ({_first_line(error)}); remove NUL characters.")
+    if _is_about_tls(error):
+        return StoreRefused(
+            f"{who} cannot be reached safely ({_first_line(error)}); set STEM_TLS_CA_CERT to the authority that its "
+            "certificate is from, or, if you trust the network in between, add ?sslmode=disable to the URL."
+        )
     if not is_passing(error):
         return StoreRefused(
             f"{who} refused the connection ({_first_line(error)}); check user, password and database in the URL."
         )
     return StoreUnavailable(
         f"{who} cannot be reached ({_first_line(error)}); check that it runs and that the URL is right."
+    )
+
+
+def _is_about_tls(error: Error) -> bool:
+    """Of the handshake: it refuses us each time, whereas a connection that breaks later may come back."""
+    text = str(error)
+    return any(word in text for word in _TLS) and any(
+        phrase in text for phrase in ("was required", "verify failed", "does not match", "root certificate file")
     )
 
 

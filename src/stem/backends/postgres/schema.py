@@ -7,7 +7,7 @@ import psycopg
 from psycopg import sql
 
 from stem.backends.postgres.link import Link, Timed
-from stem.backends.postgres.statements import OLDEST_SERVER, VERSION, text
+from stem.backends.postgres.statements import OLDEST_SERVER, VERSION, ask, text
 from stem.core.errors import StoreRefused
 
 _TABLES = (
@@ -37,11 +37,13 @@ _MIGRATION_SECONDS = 60.0  # 50 processes may wait for one another here
 
 
 def ensure(link: Link) -> None:
-    """Raises StoreRefused for a server too old or set up unfit, a schema that is not ours or newer, or one we may not make."""
+    """Raises StoreRefused for a server too old or set up unfit, a schema that is not ours or newer or that others could
+    have laid a trap in, or one we may not make."""
     conn = link.dedicated()
     try:
         conn.deadline = monotonic() + link.timeout_seconds
         _check_server(conn, link)
+        _check_owners(conn, link)  # before anything of it is read: a view can run its owner's code
         if _found_version(conn, link) != VERSION:
             conn.deadline = monotonic() + _MIGRATION_SECONDS
             with conn.transaction():
@@ -71,6 +73,24 @@ def _check_server(conn: Timed, link: Link) -> None:
             f"Transactions at {link.address.name} are {isolation} by default and Stem needs them read committed; "
             f"say so: {change.format(sql.Identifier(role)).as_string(None)}."
         )
+
+
+def _check_owners(conn: Timed, link: Link) -> None:
+    where = link.address
+    given = {"schema": where.schema, "owners": ",".join(where.owners)}
+    row = conn.execute(ask("strangers", where.schema), given).fetchone()
+    if row is None:
+        return
+    what, name, owner, is_everybody = row
+    if is_everybody:
+        raise StoreRefused(
+            f"Everybody may add functions to schema {name!r} at {where.name}, which Stem would execute; choose another with "
+            f"?schema=name, or: REVOKE CREATE ON SCHEMA {sql.Identifier(name).as_string(None)} FROM PUBLIC."
+        )
+    raise StoreRefused(
+        f"The {what} {name!r} at {where.name} is role {owner!r}'s, whose code Stem would execute; remove it, choose another "
+        "schema with ?schema=name, or name the role in STEM_POSTGRES_OWNERS if you trust it."
+    )
 
 
 def _found_version(conn: Timed, link: Link) -> int:
@@ -121,6 +141,7 @@ def _migrate(conn: Timed, link: Link) -> None:
         conn.execute("INSERT INTO version (version) VALUES (%s)", [VERSION])
     _make_verbs(conn)
     conn.execute("UPDATE version SET version = %s", [VERSION])
+    _check_owners(conn, link)  # somebody may have made the schema just before us
 
 
 def _let_in(conn: Timed, table: str) -> None:
