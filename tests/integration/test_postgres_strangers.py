@@ -75,7 +75,7 @@ def test_a_schema_that_another_role_has_made_ready_for_us_is_refused_unread(serv
 
 def test_a_superuser_does_not_trust_everybody(server: PostgresServer) -> None:
     as_role(server, "eve", "CREATE SCHEMA for_root")
-    with pytest.raises(StoreRefused, match="The schema 'for_root' .* is role 'eve''s"):
+    with pytest.raises(StoreRefused, match=r"The schema 'for_root' .* is role 'eve''s"):
         connect(url(server, "postgres") + "&schema=for_root", OURS)
 
 
@@ -86,7 +86,7 @@ def test_a_function_planted_among_ours_is_refused(server: PostgresServer) -> Non
     as_role(server, "ours", "GRANT ALL ON SCHEMA garden TO eve")
     as_role(server, "eve", TRAP.format(s="garden"))
     for opened in (connect, brief.connect):
-        with pytest.raises(StoreRefused, match="The function 'trap' .* is role 'eve''s"):
+        with pytest.raises(StoreRefused, match=r"The function 'trap' .* is role 'eve''s"):
             opened(url(server, "ours", "garden"), OURS)
 
 
