@@ -1,6 +1,9 @@
 """Work whose holder fell silent returns; what kills its holders again and again is given up."""
 
+import pytest
+
 from stem.contracts.store import Store
+from stem.core.delivery import Delivery, Lease, Report
 from stem.core.lifecycle import EventKind, State
 from support.asking import (
     WORKER,
@@ -10,6 +13,7 @@ from support.asking import (
     events_of,
     expire,
     ids,
+    in_time,
     kinds_of,
     let_time_pass,
     push_and_claim,
@@ -102,3 +106,72 @@ def test_a_settled_task_is_never_reclaimed(store: Store) -> None:
     store.broker.settle([done(delivery)], worker=WORKER)
     let_time_pass(store, 0.01)
     assert store.broker.reclaim().returned == []
+
+
+GRACE = 1.0
+
+
+def test_after_a_gap_in_the_calls_nothing_is_taken_back_before_workers_could_renew(store: Store) -> None:
+    lost, kept = [start_one(store, id, lease=0.05) for id in ("lost", "kept")]
+    let_time_pass(store, 0.1)  # nobody has called: the store was away
+    assert store.broker.reclaim(grace_seconds=GRACE).returned == []
+    assert store.broker.renew([kept.lease], lease_seconds=60) == []
+    until(lambda: store.broker.reclaim(grace_seconds=GRACE).returned == ["lost"], every=GRACE / 20)
+    assert depth(store).running == 1
+    assert store.broker.settle([done(kept)], worker=WORKER) == []
+    assert store.broker.settle([done(lost)], worker=WORKER) == [lost.lease]
+
+
+def test_while_calls_come_without_a_gap_a_lost_lease_is_taken_back_at_once(store: Store) -> None:
+    push_and_claim(store, a_push("kept"), lease=60)
+    start_one(store, "first", lease=0.0)
+    until(lambda: store.broker.reclaim(grace_seconds=GRACE).returned == ["first"])
+
+    def lose_another(number: int) -> list[str]:
+        store.broker.reclaim(grace_seconds=GRACE)
+        start_one(store, f"t{number}", lease=0.0)
+        let_time_pass(store, 0.002)
+        return store.broker.reclaim(grace_seconds=GRACE).returned
+
+    assert in_time(store, GRACE, lose_another)
+
+
+@pytest.mark.parametrize("verb", ["start", "report", "renew", "settle"])
+def test_a_lost_lease_is_no_death_if_its_holder_turns_up(store: Store, verb: str) -> None:
+    store.broker.push([a_push("a")])
+    for _ in range(5):
+        delivery = claim_one(store, lease=0.05)
+        assert delivery.deaths == 0
+        store.broker.start([delivery.lease], worker="away")
+        expire(store, delivery)
+        for _ in range(2):  # only once, however often it speaks
+            assert turn_up(store, delivery, verb) == [delivery.lease]
+    assert record(store, "a").state is State.QUEUED
+
+
+def test_a_holder_that_turns_up_takes_back_its_own_death_only(store: Store) -> None:
+    store.broker.push([a_push("a")])
+    for _ in range(2):
+        delivery = claim_one(store, lease=0.05)
+        store.broker.start([delivery.lease], worker=WORKER)
+        expire(store, delivery)
+    assert store.broker.renew([delivery.lease], lease_seconds=1) == [delivery.lease]
+    assert claim_one(store).deaths == 1
+
+
+def turn_up(store: Store, delivery: Delivery, verb: str) -> list[Lease]:
+    match verb:
+        case "start":
+            return store.broker.start([delivery.lease], worker="away")
+        case "report":
+            return store.broker.report([Report(delivery.lease)], worker="away")
+        case "renew":
+            return store.broker.renew([delivery.lease], lease_seconds=60)
+        case _:
+            return store.broker.settle([done(delivery)], worker="away")
+
+
+def start_one(store: Store, id: str, *, lease: float) -> Delivery:
+    delivery = push_and_claim(store, a_push(id), lease=lease)
+    store.broker.start([delivery.lease], worker=WORKER)
+    return delivery

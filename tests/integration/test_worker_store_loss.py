@@ -23,6 +23,11 @@ from support.until import until
 from support.working import are_gone
 
 AGAIN_SECONDS = 10.0
+SHORT: dict[str, Any] = {
+    "lease_seconds": 5.0,
+    "reclaim_seconds": 1.0,
+    "variables": {"STEM_STORE_TIMEOUT": "2"},
+}
 
 
 class Outage(ABC):
@@ -236,6 +241,50 @@ def test_nothing_is_held_ahead_while_tasks_run_that_were_cut_off_and_then_again(
     assert set(fleet.ledger.runs().values()) == {1}
 
 
+@of(LASTING)
+def test_outages_longer_than_a_lease_take_nothing_from_workers_that_live(
+    outage: Outage, fleet: Fleet, tmp_path: Path
+) -> None:
+    """Three times, so that a death counted each time would be a crash loop."""
+    workers = [fleet.start(is_awaited=False, **SHORT) for _ in range(3)]
+    fleet.ready(*workers)
+    ids = fleet.push("until-there", *(f"t{n}" for n in range(5)), file=str(tmp_path / "go"))
+    until(lambda: len(fleet.ledger.runs()) == 5, seconds=30)
+    for number in range(3):
+        lasts(outage, SHORT["lease_seconds"] * 1.5)
+        (probe,) = until(lambda number=number: pushed(fleet, f"probe{number}"), seconds=AGAIN_SECONDS)
+        until(lambda probe=probe: asked(fleet, [probe]), seconds=30, every=0.1)
+        until_leases_that_ran_out_are_reclaimed(fleet)
+    (tmp_path / "go").touch()
+    records = fleet.ended(ids)
+    assert {record.state for record in records.values()} == {State.SUCCEEDED}
+    assert [fleet.ledger.runs()[id] for id in ids] == [1] * 5
+
+
+@of([RedisKilled, PostgresRestarted, SqliteLocked])
+def test_a_worker_that_starts_after_an_outage_waits_for_the_others_to_renew(
+    outage: Outage, fleet: Fleet, tmp_path: Path
+) -> None:
+    """It has not seen the outage; the store remembers. Whoever was killed meanwhile has its tasks taken over."""
+    living, doomed = (fleet.start(is_awaited=False, **SHORT, concurrency=1) for _ in range(2))
+    fleet.ready(living, doomed)
+    ids = fleet.push("until-there", "t0", "t1", file=str(tmp_path / "go"))
+    until(lambda: len(fleet.ledger.runs()) == 2, seconds=30)
+    mine = next(e.mark for e in fleet.ledger.entries("begin") if e.server == living.server.pid)
+    outage.begin()
+    began_at = time.monotonic()
+    doomed.kill()
+    living.send_all(signal.SIGSTOP)  # so that it cannot be first
+    until(lambda: time.monotonic() - began_at > SHORT["lease_seconds"] * 1.5, every=0.05)
+    outage.end()
+    fleet.start(**SHORT, is_awaited=False).wait_until_up()
+    living.send_all(signal.SIGCONT)
+    until(lambda: sum(fleet.ledger.runs().values()) == 3, seconds=30)
+    (tmp_path / "go").touch()
+    fleet.ended(ids)
+    assert fleet.ledger.runs()[mine] == 1
+
+
 @of([RedisKilled, PostgresRestarted])
 def test_a_store_that_is_away_for_longer_than_a_stall_is_waited_for(
     outage: Outage, fleet: Fleet, tmp_path: Path
@@ -320,6 +369,14 @@ def test_a_poll_that_does_not_end_gets_a_new_connection_and_then_the_worker_give
     assert worker.process.wait(60) == 70
     assert "over a new connection" in worker.text
     until(lambda: are_gone(tree))
+
+
+def until_leases_that_ran_out_are_reclaimed(fleet: Fleet) -> None:
+    """One that nobody renews, of no worker, is taken back by the same calls that would take the others'."""
+    (id,) = fleet.push("note", f"left{time.monotonic_ns()}", options={"queue": "nobody's"})
+    fleet.store.broker.claim(["nobody's"], limit=1, lease_seconds=0.1)
+    until(lambda: fleet.store.broker.depth(["nobody's"])["nobody's"].ready == 1, seconds=30, every=0.05)
+    fleet.store.broker.purge("nobody's")
 
 
 def something_due(fleet: Fleet) -> list[str]:

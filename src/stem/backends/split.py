@@ -128,8 +128,8 @@ class SplitBroker(Broker):
         self._copy(receipt.id for receipt in receipts if receipt.created)
         return receipts
 
-    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
-        reclaimed = self._broker.reclaim(limit=limit, max_deaths=max_deaths)
+    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
+        reclaimed = self._broker.reclaim(limit=limit, max_deaths=max_deaths, grace_seconds=grace_seconds)
         self._copy([*reclaimed.dead, *reclaimed.returned])
         return reclaimed
 

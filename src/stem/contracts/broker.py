@@ -108,11 +108,18 @@ class Broker(ABC):
         """
 
     @abstractmethod
-    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
+    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
         """Take back tasks whose lease has run out, oldest first; the old holders are fenced from here on.
 
         Event `requeued`, reason `lease-expired`, attempt untouched, due at once. If the attempt had started this counts as
         a death, and the `max_deaths`th death is a dead letter with reason `crash-loop`, error type `WorkerLost`.
+
+        The death does not count if the old holder turns out to be alive: its next verb with that lease is refused, and the
+        store takes the death back, unless the task has ended.
+
+        `grace_seconds`: where nobody called with a grace for longer than that, the store was away or no worker was there.
+        Then nothing is taken back until calls have come for `grace_seconds` without such a gap, so that workers which live
+        can renew first. 0 takes back at once.
         """
 
     @abstractmethod

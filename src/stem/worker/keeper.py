@@ -6,6 +6,7 @@ from stem.contracts.store import Store
 from stem.worker.held import Held
 from stem.worker.pool import Pool
 
+AGAIN_SECONDS = 1.0  # after a store that was away: leases may have run out, and others wait a grace only
 _LONG = b'"visibilityTimeout":null'  # as our own senders write it; others cost one renewal
 
 
@@ -15,10 +16,15 @@ class Keeper:
         self._pool = pool
         self._lease_seconds = lease_seconds
         self._extensions: dict[int, float] = {}
+        self._is_behind = False  # the last renewal failed
 
     @property
     def tick_seconds(self) -> float:
         return self._lease_seconds / 4
+
+    @property
+    def pause_seconds(self) -> float:
+        return min(AGAIN_SECONDS, self.tick_seconds) if self._is_behind else self.tick_seconds
 
     def extend(self, held: Held, seconds: float) -> None:
         """With the next tick."""
@@ -31,6 +37,11 @@ class Keeper:
             self._store.broker.renew(short, lease_seconds=self._lease_seconds)
 
     def tick(self) -> None:
+        self._is_behind = True
+        self._renew()
+        self._is_behind = False
+
+    def _renew(self) -> None:
         now = time.monotonic()
         self._renew_extended()
         due = [held for held in list(self._pool.held.values()) if now - held.renewed_at >= self.tick_seconds * 0.9]

@@ -115,7 +115,7 @@ class Parts:
             },
         )
         self._tickers = [
-            Ticker("keeper", self._keeper.tick_seconds, self._keeper.tick),
+            Ticker("keeper", lambda: self._keeper.pause_seconds, self._keeper.tick),
             Ticker("herald", settings.heartbeat_seconds, self._herald.beat),
             Ticker("janitor", settings.reclaim_seconds, self._reclaim),
             Ticker("autoscaler", self.autoscaler.seconds, self.autoscaler.tick),
@@ -341,7 +341,7 @@ class Parts:
     def _reclaim(self) -> None:
         # First what is ours: after the machine has slept, leases of tasks that go on have run out, too.
         self._keeper.tick()
-        reclaimed = self.store.broker.reclaim()
+        reclaimed = self.store.broker.reclaim(grace_seconds=self.settings.reclaim_grace_seconds)
         if reclaimed.returned or reclaimed.dead:
             log.warning("leases.reclaimed returned=%d dead=%d", len(reclaimed.returned), len(reclaimed.dead))
 

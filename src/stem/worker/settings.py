@@ -40,6 +40,11 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_memory_per_isolate: int | None = None  # bytes, of the isolate and its children
     autoscale: Autoscale = Autoscale()
 
+    @property
+    def reclaim_grace_seconds(self) -> float:
+        """How long workers get to renew their leases after the store was away: two rounds of renewing, and of reclaiming."""
+        return max(self.lease_seconds / 2, self.reclaim_seconds * 2)
+
 
 def check(settings: WorkerSettings) -> WorkerSettings:
     """Fills in what was left open. Raises ConfigError."""

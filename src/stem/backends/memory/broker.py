@@ -13,10 +13,11 @@ from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, R
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import ConfigError
 from stem.core.event import event_data, event_kinds
-from stem.core.lifecycle import EventKind, State
+from stem.core.lifecycle import TERMINAL, EventKind, State
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
 from stem.core.record import TaskError, moment
 from stem.core.settle import MAX_DEATHS
+from stem.core.watch import look
 
 
 class MemoryBroker(Broker):
@@ -75,6 +76,7 @@ class MemoryBroker(Broker):
                     refused.append(lease)
                 elif task.state is not State.RUNNING:
                     self._started(task, worker, self._space.clock(), ago)
+            self._survived(refused)
             self._space.changed.notify_all()
             return refused
 
@@ -95,6 +97,7 @@ class MemoryBroker(Broker):
                 else:
                     task.meta["progress"] = report.progress
                     self._space.tell(EventKind.PROGRESS, task, now, report.progress)
+            self._survived(refused)
             self._space.changed.notify_all()
             return refused
 
@@ -109,6 +112,7 @@ class MemoryBroker(Broker):
                 else:
                     length = max(lease_seconds, task.visibility_timeout or 0.0)
                     task.leased_until = max(task.leased_until or 0.0, now + length)
+            self._survived(refused)
             return refused
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
@@ -123,6 +127,7 @@ class MemoryBroker(Broker):
                     self._settle(task, ending, worker)
                     for push, body in zip(ending.follow_ups, follow_ups, strict=True):
                         self._push(push, body)
+            self._survived(refused)
             self._space.changed.notify_all()
             return refused
 
@@ -138,9 +143,11 @@ class MemoryBroker(Broker):
             self._space.changed.notify_all()
             return receipts
 
-    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
+    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
         with self._space.changed:
             now = self._space.clock()
+            if grace_seconds > 0 and not self._is_watched(now, grace_seconds):
+                return Reclaimed([], [])
             expired = [task for task in self._space.leased.values() if (task.leased_until or 0.0) <= now]
             expired.sort(key=lambda task: (task.leased_until, task.seq))
             result = Reclaimed([], [])
@@ -153,6 +160,8 @@ class MemoryBroker(Broker):
                     self._bury(task, Dead("crash-loop", error, {"deaths": task.deaths}), now)
                     result.dead.append(task.id)
                 else:
+                    if task.state is State.RUNNING:
+                        self._space.lost[task.id, task.fence] = now
                     # Told first: the event names the lost worker and when the attempt started.
                     self._space.tell(EventKind.REQUEUED, task, now, {"reason": "lease-expired"})
                     self._space.wait_again(task, now, now)
@@ -259,6 +268,21 @@ class MemoryBroker(Broker):
     def _held(self, lease: Lease) -> Task | None:
         task = self._space.leased.get(lease.id)
         return task if task is not None and task.fence == lease.fence else None
+
+    def _is_watched(self, now: float, grace_seconds: float) -> bool:
+        """Written only while something is leased: an idle worker writes nothing."""
+        if not self._space.leased:
+            return False
+        self._space.watch = look(self._space.watch, now, grace_seconds)
+        return self._space.watch.lasts(now, grace_seconds)
+
+    def _survived(self, refused: Sequence[Lease]) -> None:
+        """Whoever speaks has not died: what was reclaimed from it counts as no death."""
+        for lease in refused:
+            task = self._space.tasks.get(lease.id)
+            was_lost = self._space.lost.pop((lease.id, lease.fence), None) is not None
+            if was_lost and task is not None and task.state not in TERMINAL:
+                task.deaths = max(0, task.deaths - 1)
 
     def _started(self, task: Task, worker: str, now: float, ago: float) -> None:
         task.state, task.worker, task.started_at, task.updated_at = State.RUNNING, worker, now - ago, now

@@ -18,6 +18,7 @@ from stem.core.lifecycle import EventKind, State, waiting_state
 from stem.core.ratelimit import Level
 from stem.core.record import TaskError, TaskRecord, moment, moment_or_none
 from stem.core.revoke import RevokeRecord
+from stem.core.watch import Watch
 from stem.runtime.clock import Clock
 
 
@@ -112,6 +113,8 @@ class Space:
         self.tasks: dict[str, Task] = {}
         self.queues: dict[str, Queue] = {}
         self.leased: dict[str, Task] = {}
+        self.lost: dict[tuple[str, int], float] = {}  # (id, fence) of a running task: when it was reclaimed
+        self.watch: Watch | None = None  # kept by reclaim
         self.dead: dict[str, Dead] = {}
         self.uniques: dict[str, tuple[str, float | None]] = {}  # key: (holder's id, held until)
         self.log: deque[tuple[int, Event]] = deque()

@@ -8,6 +8,7 @@ from stem.backends.memory.space import Door, Posted, Space
 from stem.backends.memory.staging import prune as prune_staged
 from stem.contracts.store import Diagnosis, Upkeep
 from stem.core.lifecycle import TERMINAL
+from stem.core.watch import LOST_SECONDS
 
 
 class MemoryUpkeep(Upkeep):
@@ -73,13 +74,16 @@ class MemoryUpkeep(Upkeep):
         locks = [name for name, (_, _, until) in self._space.locks.items() if until <= now]
         workers = [worker for worker, (_, _, until) in self._space.heartbeats.items() if until <= now]
         keys = [key for key, (_, until) in self._space.uniques.items() if until is not None and until <= now]
+        lost = [lease for lease, at in self._space.lost.items() if at <= now - LOST_SECONDS]
         for name in locks:
             del self._space.locks[name]
         for worker in workers:
             del self._space.heartbeats[worker]
         for key in keys:
             del self._space.uniques[key]
-        return len(locks) + len(workers) + len(keys)
+        for lease in lost:
+            del self._space.lost[lease]
+        return len(locks) + len(workers) + len(keys) + len(lost)
 
     def _prune_limits(self) -> int:
         """Buckets that are full again, and places whose holder is gone."""

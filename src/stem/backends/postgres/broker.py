@@ -142,7 +142,7 @@ class PostgresBroker(Broker):
         ago = numbers([first[lease] for lease in unique])
         held = self._space.call("start", worker, *_columns(unique), ago)[0][0]
         self._space.tell(news())
-        return _refused(leases, unique, held)
+        return self._refused(leases, unique, held)
 
     def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
         if not reports:
@@ -166,14 +166,14 @@ class PostgresBroker(Broker):
             numbers([began[lease] for lease in unique]),
         )[0]
         self._space.tell(news())
-        return _refused([report.lease for report in reports], unique, held)
+        return self._refused([report.lease for report in reports], unique, held)
 
     def renew(self, leases: Sequence[Lease], *, lease_seconds: float) -> list[Lease]:
         if not leases:
             return []
         unique = list(dict.fromkeys(leases))
         held = self._space.call("renew", *_columns(unique), lease_seconds)[0][0]
-        return _refused(leases, unique, held)
+        return self._refused(leases, unique, held)
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
         if not endings:
@@ -190,7 +190,9 @@ class PostgresBroker(Broker):
         if held is None and len(batch) == len(endings):
             return []
         kept = {id(ending) for ending in accepted}
-        return [ending.lease for ending in endings if id(ending) not in kept]
+        refused = [ending.lease for ending in endings if id(ending) not in kept]
+        self._survived(refused)
+        return refused
 
     def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
         if not fallen:
@@ -199,8 +201,8 @@ class PostgresBroker(Broker):
         self._space.tell(news(ended=[receipt.id for receipt in receipts if receipt.created]))
         return receipts
 
-    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
-        rows = self._space.call("reclaim", min(limit, _MOST), min(max_deaths, _MOST))
+    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
+        rows = self._space.call("reclaim", min(limit, _MOST), min(max_deaths, _MOST), grace_seconds)
         if rows:
             self._space.tell(
                 news({queue for _, queue, dead in rows if not dead}, ended=[id for id, _, dead in rows if dead])
@@ -304,6 +306,18 @@ class PostgresBroker(Broker):
             conn.execute(query, (space.namespace, worker, *columns))
         return receipts
 
+    def _refused(self, asked: Sequence[Lease], sent: list[Lease], held: list[int] | None) -> list[Lease]:
+        """`held` counts from 1, as SQL does."""
+        kept = {sent[place - 1] for place in held or ()}
+        refused = [lease for lease in asked if lease not in kept]
+        self._survived(refused)
+        return refused
+
+    def _survived(self, refused: list[Lease]) -> None:
+        """Whoever speaks has not died: what was reclaimed from it counts as no death."""
+        if refused:
+            self._space.call("survived", *_columns(list(dict.fromkeys(refused))))
+
     def _columns(self, batch: list[Ending]) -> tuple[str, list[str]]:
         if all(isinstance(ending.settlement, Done) and not ending.facts for ending in batch):
             return "settle_done", done_columns(batch)
@@ -316,12 +330,6 @@ def _due_at(seconds: str | None) -> float:
 
 def _columns(leases: list[Lease]) -> tuple[str, str]:
     return column([lease.id for lease in leases]), numbers([lease.fence for lease in leases])
-
-
-def _refused(asked: Sequence[Lease], sent: list[Lease], held: list[int] | None) -> list[Lease]:
-    """`held` counts from 1, as SQL does."""
-    kept = {sent[place - 1] for place in held or ()}
-    return [lease for lease in asked if lease not in kept]
 
 
 def _told(batch: list[Ending]) -> News:

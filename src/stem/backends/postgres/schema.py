@@ -12,7 +12,7 @@ from stem.core.errors import StoreRefused
 
 _TABLES = (
     "version", "now", "messages", "records", "dead", "events", "uniques", "locks", "heartbeats", "revokes", "mail", "upkeep",
-    "buckets", "places", "stage_jobs", "rollups", "seats",
+    "buckets", "places", "stage_jobs", "rollups", "seats", "watch", "lost",
 )  # fmt: skip
 _SINCE = {
     "buckets": 3,
@@ -20,6 +20,8 @@ _SINCE = {
     "stage_jobs": 9,
     "rollups": 7,
     "seats": 11,
+    "watch": 12,
+    "lost": 12,
 }  # the version that brought a table, for those that version 1 did not have
 _RETIRED = ("lease",)  # functions that earlier versions had
 _INLINED = frozenset({"cells", "stage_table"})  # touches no table, and is inlined only while it has no settings

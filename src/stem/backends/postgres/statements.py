@@ -4,7 +4,7 @@ from functools import cache
 from importlib.resources import files
 from typing import LiteralString
 
-VERSION = 11  # of the tables and verbs
+VERSION = 12  # of the tables and verbs
 OLDEST_SERVER = 130000  # that understands them
 
 _FOLDER = files(__package__) / "sql"

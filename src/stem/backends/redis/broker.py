@@ -184,12 +184,13 @@ class RedisBroker(Broker):
         made = _receipts(self._space.run("bury", (worker, ids), pack([shapes.fallen(each) for each in fallen])))
         return [Receipt(id, created=answer is True) for id, answer in zip(ids, made, strict=True)]
 
-    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
+    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
         result = Reclaimed([], [])
-        left = limit
+        left, grace = limit, microseconds(grace_seconds)
         while left > 0:
             step = min(left, STEP)
-            returned, dead = _reclaimed(self._space.run("reclaim", {"limit": step, "deaths": max_deaths}))
+            given = {"limit": step, "deaths": max_deaths, "grace": grace}
+            returned, dead = _reclaimed(self._space.run("reclaim", given))
             result.returned.extend(returned)
             result.dead.extend(dead)
             left -= step
@@ -231,7 +232,10 @@ class RedisBroker(Broker):
     def _refused(self, script: str, leases: Sequence[Lease], given: Any, *more: bytes) -> list[Lease]:
         if not leases:
             return []
-        return [leases[position - 1] for position in _positions(self._space.run(script, given, *more))]
+        refused = [leases[position - 1] for position in _positions(self._space.run(script, given, *more))]
+        if refused:
+            self._space.run("survived", refused)
+        return refused
 
 
 class _Due:

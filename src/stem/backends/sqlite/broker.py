@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from stem.backends.sqlite import burying, claiming, counting, settling
+from stem.backends.sqlite import burying, claiming, counting, reclaiming, settling
 from stem.backends.sqlite.draft import Draft
 from stem.backends.sqlite.joined import joined
 from stem.backends.sqlite.pruning import Pruner
@@ -77,14 +77,15 @@ class SqliteBroker(Broker):
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
         refused = settling.settle(self._space, endings, worker)
+        reclaiming.survived(self._space, refused)
         self._pruner.prune_now_and_then()
         return refused
 
     def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
         return burying.bury(self._space, fallen, worker)
 
-    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS) -> Reclaimed:
-        return settling.reclaim(self._space, limit, max_deaths)
+    def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
+        return reclaiming.reclaim(self._space, limit, max_deaths, grace_seconds)
 
     def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
         return counting.depth(self._space, queues)
@@ -120,4 +121,5 @@ class SqliteBroker(Broker):
                     act(draft, task, index)
             draft.write(connection)
         self._space.ring(draft.topics)
+        reclaiming.survived(self._space, refused)
         return refused

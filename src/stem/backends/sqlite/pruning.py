@@ -8,6 +8,7 @@ from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.staging import prune_leftovers
 from stem.backends.sqlite.statements import SQL
 from stem.core.errors import StoreRefused, StoreUnavailable
+from stem.core.watch import LOST_SECONDS
 
 _STEP = 1000
 _CALM_SECONDS = 60.0
@@ -54,6 +55,7 @@ class Pruner:
                 ("heartbeat_prune", now),
                 ("revoke_prune", now),
                 ("stage_job_prune", horizon),
+                ("lost_prune", now - LOST_SECONDS),
             )
             return [
                 leftovers,

@@ -1,4 +1,4 @@
-"""Write endings, and take back what dead workers held."""
+"""Write endings."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
 from stem.backends.sqlite.task import FENCE, SEQ, UNIQUE_KEY, LeasedRow, Task, by_seq, leased
 from stem.core import envelope as envelopes
-from stem.core.delivery import Ending, Lease, Reclaimed
+from stem.core.delivery import Ending, Lease
 from stem.core.event import event_data, event_kinds
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
 from stem.core.record import TaskError
@@ -46,37 +46,6 @@ def settle(space: Space, endings: Sequence[Ending], worker: str) -> list[Lease]:
         draft.write(connection)
     space.ring(draft.topics)
     return refused
-
-
-def reclaim(space: Space, limit: int, max_deaths: int) -> Reclaimed:
-    result = Reclaimed([], [])
-    now = space.now()
-    if not _any_overdue(space, now):
-        return result
-    with space.file.writing() as connection:
-        draft = Draft(space, now)
-        for row in connection.execute(SQL["task_overdue"], (space.first, space.last, now, limit)).fetchall():
-            task = Task(*row)
-            task.deaths += task.state == "running"
-            if task.deaths >= max_deaths:
-                message = f"Worker {task.worker} was lost while it ran the task."
-                error = TaskError("WorkerLost", message, retryable=True)
-                draft.bury(task, Dead("crash-loop", error, {"deaths": task.deaths}))
-                result.dead.append(task.id)
-            else:
-                # Told first: the event names the lost worker and when the attempt started.
-                draft.tell("requeued", task, now, {"reason": "lease-expired"})
-                draft.wait_again(task, now)
-                result.returned.append(task.id)
-        draft.write(connection)
-    space.ring(draft.topics)
-    return result
-
-
-def _any_overdue(space: Space, now: float) -> bool:
-    with space.file.reading() as connection:
-        rows = connection.execute(SQL["task_overdue"], (space.first, space.last, now, 1)).fetchall()
-    return bool(rows)
 
 
 def _tasks(connection: sqlite3.Connection, rows: dict[str, LeasedRow], endings: Sequence[Ending]) -> dict[int, Task]:

@@ -1,7 +1,27 @@
--- needs: call tasks entry log endings space
+-- needs: call tasks entry log endings space lost
 -- Broker.reclaim: take back tasks whose lease has run out, oldest first; too many deaths are a crash loop.
--- INPUT {limit, deaths}
+-- INPUT {limit, deaths, grace}
 -- Reply, packed: {{returned ids}, {dead ids}}
+
+-- Whether reclaim has been called for the grace without a gap: core/watch.py says why. Written only while something is leased.
+local function is_watched()
+  local watch = PREFIX .. 'watch'
+  if redis.call('EXISTS', PREFIX .. 'leases') == 0 then
+    return false
+  end
+  local seen, since = unpack(redis.call('HMGET', watch, 'seen', 'since'))
+  since = tonumber(since)
+  if not (seen and since) or NOW - tonumber(seen) > INPUT.grace or since > NOW then
+    since = NOW
+  end
+  redis.call('HSET', watch, 'seen', string.format('%d', NOW), 'since', string.format('%d', since))
+  redis.call('PEXPIRE', watch, LOST)
+  return NOW - since >= INPUT.grace
+end
+
+if INPUT.grace > 0 and not is_watched() then
+  return cmsgpack.pack({ {}, {} })
+end
 local range = redis.call('ZRANGEBYSCORE', PREFIX .. 'leases', '-inf', NOW, 'WITHSCORES', 'LIMIT', 0, INPUT.limit)
 local ids, ends, lost, returned, given_up = {}, {}, {}, {}, {}
 for i = 1, #range, 2 do
@@ -37,6 +57,9 @@ for _, task in ipairs(lost) do
     )
     given_up[#given_up + 1] = task[ID]
   else
+    if task[STATE] == 'running' then
+      redis.call('SET', lost_key(task[ID], task[FENCE]), '', 'PX', LOST)
+    end
     -- Told first: the event names the lost worker and when the attempt started.
     tell('requeued', task, NOW, '{"reason":"lease-expired"}')
     wait_again(task, NOW)

@@ -1,5 +1,5 @@
 -- Broker.reclaim: take back tasks whose lease has run out, oldest first; one that has killed too often is a dead letter.
-CREATE OR REPLACE FUNCTION reclaim(_ns text, _limit integer, _max_deaths integer)
+CREATE OR REPLACE FUNCTION reclaim(_ns text, _limit integer, _max_deaths integer, _grace float8 DEFAULT 0)
 RETURNS TABLE (id text, queue text, is_dead boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -9,6 +9,9 @@ DECLARE
     _keys text[];
     _lost text[];
 BEGIN
+    IF _grace > 0 AND NOT watched(_ns, _now, _grace) THEN
+        RETURN;
+    END IF;
     SELECT array_agg(x.ctid), array_agg(x.id) INTO _rows, _ids FROM (
         SELECT m.ctid, m.id FROM messages m
         WHERE m.ns = _ns AND m.place = 2 AND m.leased_until <= _now
@@ -33,6 +36,10 @@ BEGIN
         SET place = 0, due_at = _now, leased_until = NULL, worker = NULL, started_at = NULL, updated_at = _now,
             deaths = late.count
         FROM late WHERE m.ctid = ANY (_rows) AND m.ns || '' = _ns AND m.id || '' = late.id AND late.count < _max_deaths
+    ), missed AS (
+        INSERT INTO lost (ns, id, fence, at) SELECT ns, id, fence, _now FROM late
+        WHERE started_at IS NOT NULL AND count < _max_deaths
+        ON CONFLICT (ns, id, fence) DO NOTHING
     ), gone AS (
         DELETE FROM messages m USING late
         WHERE m.ctid = ANY (_rows) AND m.ns || '' = _ns AND m.id || '' = late.id AND late.count >= _max_deaths

@@ -1,0 +1,2 @@
+-- Leases reclaimed long ago.
+DELETE FROM stem_lost WHERE ns = ? AND at <= ?

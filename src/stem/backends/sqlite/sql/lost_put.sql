@@ -1,0 +1,2 @@
+-- This lease was reclaimed.
+INSERT OR REPLACE INTO stem_lost (ns, id, fence, at) VALUES (?, ?, ?, ?)
