@@ -223,6 +223,11 @@ class Twins(RuleBasedStateMachine):
         queue = queue if is_meant else "empty"
         assert self.store.broker.purge(queue) == self.model.broker.purge(queue)
 
+    @rule(picked=picks, is_meant=seldom)
+    def cancel(self, picked: list[int], is_meant: bool) -> None:
+        named = [self.ids[-1 - pick] for pick in picked if is_meant and pick < len(self.ids)]
+        assert sorted(self.store.broker.cancel(named)) == sorted(self.model.broker.cancel(named))
+
     @invariant()
     def counts_agree(self) -> None:
         assert self.store.broker.depth() == self.model.broker.depth()

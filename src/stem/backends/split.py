@@ -139,6 +139,11 @@ class SplitBroker(Broker):
     def peek(self, queue: str, *, limit: int) -> list[Peeked]:
         return self._broker.peek(queue, limit=limit)
 
+    def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
+        cancelled = self._broker.cancel(task_ids, reason=reason)
+        self._copy(cancelled)
+        return cancelled
+
     def purge(self, queue: str) -> int:
         return self._broker.purge(queue)
 

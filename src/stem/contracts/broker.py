@@ -131,6 +131,12 @@ class Broker(ABC):
         """What waits, untouched: the ready in claim order, then the delayed by when they are due."""
 
     @abstractmethod
+    def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
+        """Cancel those that wait: ready, delayed or to be retried. State `cancelled`, error type `Cancelled` with the reason,
+        event `revoked`; unique keys held until the end are released. Returns their ids; all others (leased, ended, unknown)
+        are left alone."""
+
+    @abstractmethod
     def purge(self, queue: str) -> int:
         """Cancel all that waits in the queue (ready and delayed), with reason `purged` and event `revoked`; returns how
         many. Running tasks and dead letters stay. Long purges go in steps; each step is whole."""

@@ -197,15 +197,25 @@ class MemoryBroker(Broker):
                 for t in (ready + delayed)[:limit]
             ]
 
+    def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
+        with self._space.changed:
+            tasks = self._space.tasks
+            waiting = [tasks[id] for id in dict.fromkeys(task_ids) if id in tasks and tasks[id].place]
+            self._cancel(waiting, reason)
+            return [task.id for task in waiting]
+
     def purge(self, queue: str) -> int:
         with self._space.changed:
-            now = self._space.clock()
             waiting = [task for task in self._space.tasks.values() if task.place and task.queue == queue]
-            for task in waiting:
-                self._end(task, State.CANCELLED, now, error=TaskError("Cancelled", "purged"))
-                self._space.tell(EventKind.REVOKED, task, now, {"reason": "purged"})
-            self._space.changed.notify_all()
+            self._cancel(waiting, "purged")
             return len(waiting)
+
+    def _cancel(self, waiting: list[Task], reason: str) -> None:
+        now = self._space.clock()
+        for task in waiting:
+            self._end(task, State.CANCELLED, now, error=TaskError("Cancelled", reason))
+            self._space.tell(EventKind.REVOKED, task, now, {"reason": reason})
+        self._space.changed.notify_all()
 
     def _push(self, push: Push, body: bytes) -> Receipt:
         space, envelope = self._space, push.envelope

@@ -222,6 +222,13 @@ class PostgresBroker(Broker):
             for id, name, queue, priority, attempt, due_at, body in rows
         ]
 
+    def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
+        wanted = list(dict.fromkeys(task_ids))
+        cancelled = set(self._space.call("cancel", wanted, reason)[0][0]) if wanted else set()
+        if cancelled:
+            self._space.tell(news(ended=list(cancelled)))
+        return [id for id in wanted if id in cancelled]
+
     def purge(self, queue: str) -> int:
         up_to = self._space.ask("last_seq")[0][0]  # what is pushed from here on stays
         purged = looks_in_vain = 0

@@ -23,8 +23,6 @@ EAR_OPENS = 2  # looks, before which something may have been missed; see Space.w
 STEP = 1000  # tasks a script call, where the contract lets the work be cut
 
 _EXPIRED = shapes.json(TaskError("Expired", "It expired before it could start."))
-_PURGED = shapes.json(TaskError("Cancelled", "purged"))
-_PURGED_DATA = shapes.json({"reason": "purged"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +210,13 @@ class RedisBroker(Broker):
             for id, name, queue, priority, attempt, due, body in rows
         ]
 
+    def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
+        ids, told = list(dict.fromkeys(task_ids)), _cancelled(reason)
+        steps = [ids[start : start + STEP] for start in range(0, len(ids), STEP)]
+        return [id for step in steps for id in _ids(self._space.run("cancel", {"ids": step, **told}))]
+
     def purge(self, queue: str) -> int:
-        given = {"queue": queue, "limit": STEP, "error": _PURGED, "data": _PURGED_DATA}
+        given = {"queue": queue, "limit": STEP, **_cancelled("purged")}
         purged = 0
         while (step := int(self._space.run("purge", given))) > 0:
             purged += step
@@ -261,10 +264,16 @@ class _Due:
         return POLL_SECONDS if self._left < 0 else self._left / 1_000_000 + 0.0005
 
 
+def _cancelled(reason: str) -> dict[str, Any]:
+    """What record and log say of it."""
+    return {"error": shapes.json(TaskError("Cancelled", reason)), "data": shapes.json({"reason": reason})}
+
+
 NOW = _Due(0)
 
 _receipts = msgspec.msgpack.Decoder(list[bool | str]).decode
 _positions = msgspec.msgpack.Decoder(list[int]).decode
+_ids = msgspec.msgpack.Decoder(list[str]).decode
 _reclaimed = msgspec.msgpack.Decoder(tuple[list[str], list[str]]).decode
 _depths = msgspec.msgpack.Decoder(list[tuple[str, int, int, int, int]]).decode
 _peeked = msgspec.msgpack.Decoder(list[tuple[str, str, str, int, int, int, str]]).decode

@@ -93,6 +93,9 @@ class SqliteBroker(Broker):
     def peek(self, queue: str, *, limit: int) -> list[Peeked]:
         return counting.peek(self._space, queue, limit)
 
+    def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
+        return counting.cancel(self._space, list(dict.fromkeys(task_ids)), reason)
+
     def purge(self, queue: str) -> int:
         return counting.purge(self._space, queue)
 

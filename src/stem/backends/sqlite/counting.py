@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stem.backends.sqlite.draft import Draft
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
-from stem.backends.sqlite.task import by_seq
+from stem.backends.sqlite.task import Task, by_seq, json_text
 from stem.core.delivery import Depth, Peeked
 from stem.core.record import TaskError, moment
 
@@ -34,6 +34,24 @@ def peek(space: Space, queue: str, limit: int) -> list[Peeked]:
     ]
 
 
+def cancel(space: Space, ids: Sequence[str], reason: str) -> list[str]:
+    cancelled = []
+    with space.file.writing() as connection:
+        draft = Draft(space, space.now())
+        for row in connection.execute(SQL["task_by_id"], (space.ns, json_text(ids))).fetchall():
+            task = Task(*row)
+            places = (
+                ("ready_delete", (space.ns, task.queue, task.rank, task.seq)),
+                ("delayed_drop", (space.ns, task.queue, task.seq)),
+            )
+            if any(connection.execute(SQL[name], place).rowcount for name, place in places):
+                _cancel(draft, task, reason)
+                cancelled.append(task.id)
+        draft.write(connection)
+    space.ring(draft.topics)
+    return cancelled
+
+
 def purge(space: Space, queue: str) -> int:
     """In steps, so that others can write in between; what has been claimed meanwhile stays."""
     with space.file.reading() as connection:
@@ -54,9 +72,13 @@ def _purge_step(space: Space, queue: str, due_at: dict[int, float]) -> int:
                 ("delayed_delete", (space.ns, queue, due_at[task.seq], task.seq)),
             )
             if any(connection.execute(SQL[name], place).rowcount for name, place in places):
-                draft.end(task, "cancelled", TaskError("Cancelled", "purged"))
-                draft.tell("revoked", task, draft.now, {"reason": "purged"})
+                _cancel(draft, task, "purged")
                 purged += 1
         draft.write(connection)
     space.ring(draft.topics)
     return purged
+
+
+def _cancel(draft: Draft, task: Task, reason: str) -> None:
+    draft.end(task, "cancelled", TaskError("Cancelled", reason))
+    draft.tell("revoked", task, draft.now, {"reason": reason})
