@@ -55,6 +55,24 @@ def test_a_revoke_holds_with_no_worker_there(any_lab: Lab) -> None:
     assert [mark for mark, _ in any_lab.runs] == ["other"]
 
 
+def test_a_revoked_task_that_waits_is_cancelled_at_once_and_holds_its_key_no_longer(any_lab: Lab) -> None:
+    once = {"unique": "until_done", "delay": 3600.0}
+    first = any_lab.desk.send("quick", once, mark="once")
+    assert any_lab.desk.send("quick", once, mark="once") == first
+    told = any_lab.shell.json("worker", "revoke", first, "--reason", "mistaken")
+    assert told["cancelled"] == [first]
+    error = any_lab.desk.record(first).error
+    assert error is not None and error.message == "mistaken"
+    second = any_lab.desk.send("quick", once, mark="once")
+    assert second != first
+    assert f"Cancelled before they started: {second}" in any_lab.shell.out("worker", "revoke", second)
+    third = any_lab.desk.app.handle(any_lab.desk.send("quick", once, mark="once"))
+    assert third.revoke().cancelled == [third.id]
+    third = any_lab.desk.app.handle(any_lab.desk.send("quick", {"unique": "until_done"}, mark="once"))
+    any_lab.start()
+    assert third.wait(30).state is State.SUCCEEDED
+
+
 def test_a_copy_that_comes_back_from_a_dead_worker_does_not_run(any_lab: Lab) -> None:
     worker = any_lab.start("w1", "--lease", "1s")
     held = any_lab.desk.send("hold")

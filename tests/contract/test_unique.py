@@ -67,6 +67,23 @@ def test_a_key_for_seconds_is_held_that_long_whatever_its_holder_does(store: Sto
     until(lambda: store.broker.push([second])[0].created)
 
 
+@pytest.mark.parametrize("how", ["cancel", "purge", "settle"])
+def test_a_key_for_seconds_is_free_if_its_holder_was_cancelled(store: Store, how: str) -> None:
+    """Its work was not done, so the next equal call must not be answered with it."""
+    key = Unique("k", 3600.0)
+    store.broker.push([a_push("a", unique=key)])
+    match how:
+        case "cancel":
+            store.broker.cancel(["a"])
+        case "purge":
+            store.broker.purge("default")
+        case _:
+            store.broker.settle([cancelled(claim_one(store))], worker=WORKER)
+    (receipt,) = store.broker.push([a_push("b", unique=key)])
+    assert (receipt.id, receipt.created) == ("b", True)
+    assert store.broker.push([a_push("c", unique=key)])[0].id == "b"
+
+
 def test_a_known_id_is_left_alone_before_its_key_is_looked_at(store: Store) -> None:
     store.broker.push([a_push("a", unique="k"), a_push("b")])
     (receipt,) = store.broker.push([a_push("b", unique="k")])

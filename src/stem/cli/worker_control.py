@@ -123,8 +123,11 @@ def revoke(
             signal=signal,
             workers=line.workers,
             timeout_seconds=line.timeout_seconds,
+            broker=line.store.broker,
         )
-        more = {"revoked": done.records}
+        more = {"revoked": done.records, "cancelled": done.cancelled}
+        if done.cancelled and not asked.session.as_json:
+            click.echo(f"Cancelled before they started: {', '.join(done.cancelled)}")
         if done.answers is None or is_known_to_nobody(done.answers):
             tell_nobody(
                 asked, done.answers, f"Revoked {len(wanted)}; no worker is there, and none will run them.", more

@@ -93,6 +93,7 @@ class Control:
                 signal=signal,
                 workers=workers,
                 timeout_seconds=self._timeout_seconds(timeout),
+                broker=self._link.store.broker,
             )
 
     def pause(self, *queues: str, workers: Sequence[str] = (), timeout: Duration | None = None) -> "Paused":

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from stem.contracts.broker import Broker
 from stem.contracts.revokes import Revokes
 from stem.control.caller import TIMEOUT_SECONDS, Answers, Caller
 from stem.control.sealing import sealed
@@ -25,10 +26,12 @@ LEAST_SECONDS = 0.2  # for a part, when those before it have used up the time
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """The records that hold from now on, and what workers said; None: nobody is known who could have been told."""
+    """The records that hold from now on, and what workers said; None: nobody is known who could have been told.
+    `cancelled` are the ids of those that waited, and are cancelled already."""
 
     records: Sequence[RevokeRecord]
     answers: Answers | None
+    cancelled: Sequence[str] = ()
 
 
 def revoke(
@@ -40,16 +43,26 @@ def revoke(
     signal: str = "SIGTERM",
     workers: Sequence[str] = (),
     timeout_seconds: float = TIMEOUT_SECONDS,
+    broker: Broker | None = None,
 ) -> Revoked:
     """Durable when it returns, or raises after; each worker's reply has what it did with each id (`tasks`). Signed where the
-    caller has keys. Raises UsageError and ConfigError before anything is written."""
+    caller has keys. What waits in `broker` is cancelled at once, so that its unique key is free. Raises UsageError and
+    ConfigError before anything is written."""
     for request in requests:
         check_id(request.task_id)
         if is_pause(request.task_id):
             raise UsageError(f"{request.task_id} is a paused queue and no task; see: stem worker resume --help")
     records = marks.put(sealed(requests, marks.get([request.task_id for request in requests]), caller))
+    cancelled = [] if broker is None else _cancel(broker, records)
     parts = [{"records": part, "terminate": terminate, "signal": signal} for part in _parts(map(_brief, records))]
-    return Revoked(records, _tell(caller, parts, workers, timeout_seconds))
+    return Revoked(records, _tell(caller, parts, workers, timeout_seconds), cancelled)
+
+
+def _cancel(broker: Broker, records: Sequence[RevokeRecord]) -> list[str]:
+    ids: dict[str, list[str]] = {}  # by reason
+    for record in records:
+        ids.setdefault(record.reason or "revoked", []).append(record.task_id)
+    return [id for reason, group in ids.items() for id in broker.cancel(group, reason=reason)]
 
 
 def _tell(

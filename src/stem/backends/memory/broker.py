@@ -252,7 +252,10 @@ class MemoryBroker(Broker):
 
     def _holder(self, key: str, now: float) -> str | None:
         holder, held_until = self._space.uniques.get(key, ("", 0.0))
-        return holder if held_until is None or held_until > now else None
+        if held_until is not None and held_until <= now:
+            return None
+        task = self._space.tasks.get(holder)
+        return None if task is not None and task.state is State.CANCELLED else holder
 
     def _next(self, queues: Sequence[str], now: float) -> Task | None:
         """The best due task of these queues; stale entries are dropped and due ones made ready on the way."""

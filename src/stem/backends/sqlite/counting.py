@@ -1,5 +1,7 @@
 """Count, show and cancel what waits."""
 
+import sqlite3
+from collections import defaultdict
 from collections.abc import Sequence
 
 from stem.backends.sqlite.draft import Draft
@@ -35,21 +37,31 @@ def peek(space: Space, queue: str, limit: int) -> list[Peeked]:
 
 
 def cancel(space: Space, ids: Sequence[str], reason: str) -> list[str]:
-    cancelled = []
     with space.file.writing() as connection:
         draft = Draft(space, space.now())
-        for row in connection.execute(SQL["task_by_id"], (space.ns, json_text(ids))).fetchall():
-            task = Task(*row)
-            places = (
-                ("ready_delete", (space.ns, task.queue, task.rank, task.seq)),
-                ("delayed_drop", (space.ns, task.queue, task.seq)),
-            )
-            if any(connection.execute(SQL[name], place).rowcount for name, place in places):
-                _cancel(draft, task, reason)
-                cancelled.append(task.id)
+        found = connection.execute(SQL["task_by_id"], (space.ns, json_text(ids))).fetchall()
+        tasks = [task for task in (Task(*row) for row in found) if task.state in ("queued", "retried")]
+        waiting = _leave_queues(connection, space, tasks)
+        cancelled = [task for task in tasks if task.seq in waiting]
+        for task in cancelled:
+            _cancel(draft, task, reason)
         draft.write(connection)
     space.ring(draft.topics)
-    return cancelled
+    return [task.id for task in cancelled]
+
+
+def _leave_queues(connection: sqlite3.Connection, space: Space, tasks: Sequence[Task]) -> set[int]:
+    """The numbers of those that waited. When the delayed would be due is not known, so a queue of them is looked through."""
+    left = set()
+    delayed: defaultdict[str, list[int]] = defaultdict(list)
+    for task in tasks:
+        if connection.execute(SQL["ready_delete"], (space.ns, task.queue, task.rank, task.seq)).rowcount:
+            left.add(task.seq)
+        else:
+            delayed[task.queue].append(task.seq)
+    for queue, seqs in delayed.items():
+        left |= {seq for (seq,) in connection.execute(SQL["delayed_drop"], (space.ns, queue, json_text(seqs)))}
+    return left
 
 
 def purge(space: Space, queue: str) -> int:

@@ -24,6 +24,7 @@ class Pushing:
         ids = msgspec.json.encode([push.envelope.id for push in pushes]).decode()
         self._known = {id for (id,) in connection.execute(SQL["task_known"], (space.ns, ids))}
         self._holders: dict[str, str | None] = {}
+        self.cancelled: set[str] = set()  # in this transaction: they hold no key any more
         self._add_task = draft.add["task_insert"]
         self._add_ready = draft.add["ready_insert"]
         self._add_delayed = draft.add["delayed_insert"]
@@ -85,7 +86,8 @@ class Pushing:
         if key not in self._holders:
             row = self._connection.execute(SQL["unique_get"], (self._ns, key, self._now)).fetchone()
             self._holders[key] = row[0] if row else None
-        return self._holders[key]
+        holder = self._holders[key]
+        return None if holder in self.cancelled else holder
 
     def _hold(self, unique: Unique, id: str) -> str | None:
         """Returns the key if it is the task's end that frees it."""

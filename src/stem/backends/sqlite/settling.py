@@ -88,4 +88,6 @@ def _settle(draft: Draft, task: Task, ending: Ending, worker: str, pushing: Push
             task.deaths += died
             draft.wait_again(task, now + seconds)
         case Cancelled(reason):
+            if pushing is not None:
+                pushing.cancelled.add(task.id)
             draft.end(task, "cancelled", TaskError("Cancelled", reason))

@@ -40,7 +40,12 @@ BEGIN
             WHERE u.ns = _ns AND u.key = _key AND u.held_until <= _now;
             EXIT WHEN FOUND;
             SELECT u.id INTO _holder FROM uniques u WHERE u.ns = _ns AND u.key = _key;
-            EXIT WHEN FOUND;  -- else the holder ended between the two; try again
+            CONTINUE WHEN NOT FOUND;  -- the holder ended between the two; try again
+            EXIT WHEN NOT EXISTS (
+                SELECT FROM records r WHERE r.ns = _ns AND r.id = _holder AND r.state = 'cancelled'
+            );
+            DELETE FROM uniques u WHERE u.ns = _ns AND u.key = _key AND u.id = _holder;  -- its work is not done
+            _holder := NULL;
         END LOOP;
         IF _holder IS NULL THEN
             created := push(

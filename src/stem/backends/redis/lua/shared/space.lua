@@ -161,6 +161,13 @@ local function unbury(task)
   dead[task[QUEUE]] = (dead[task[QUEUE]] or 0) - 1
 end
 
+-- Whether the task was cancelled: its work is not done, so its key is free.
+local function is_cancelled(id)
+  read_packed({ id })
+  local task = known(id)
+  return task and task[STATE] == 'cancelled'
+end
+
 -- Take in the push that is packed at this offset; its id must have been read. Returns what became of it (true, false for a
 -- known id, or the id that holds its key), and where the next one begins.
 local PUSHED = 8 -- fields of a push
@@ -175,7 +182,7 @@ local function push(packed, offset)
     first = cmsgpack.unpack_limit(packed, 1, offset + 1) + 1
     local key, hold = options[6], options[7]
     local keeper = key and holder(key)
-    if keeper then
+    if keeper and not is_cancelled(keeper) then
       return keeper, behind
     end
     if key and (not hold or hold > 0) then
