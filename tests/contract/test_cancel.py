@@ -1,15 +1,18 @@
 """What waits can be cancelled by id, at once; whatever else is named is left alone."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
+from conftest import OpenStore
 from stem.contracts.store import Store
+from stem.core.delivery import Ending
 from stem.core.lifecycle import EventKind, State
 from support.asking import WORKER, bury, claim, depth, events_of, kinds_of, push_and_claim, record, state
-from support.builders import a_push, done, pushes, requeue, retry
 from support.beside import together
-from conftest import OpenStore
+from support.builders import a_push, done, pushes, requeue, retry
 
 
 @pytest.mark.parametrize("options", [{}, {"delay": 3600.0}, {"priority": 9}], ids=["ready", "delayed", "preferred"])
@@ -29,7 +32,7 @@ def test_a_task_that_waits_is_cancelled_at_once_and_its_key_is_free(store: Store
 
 
 @pytest.mark.parametrize("again", [partial(retry, delay=60.0), requeue], ids=["to be retried", "requeued"])
-def test_a_task_that_waits_again_is_cancelled(store: Store, again: partial[object]) -> None:
+def test_a_task_that_waits_again_is_cancelled(store: Store, again: partial[Ending]) -> None:
     delivery = push_and_claim(store, a_push("a"))
     store.broker.settle([again(delivery)], worker=WORKER)
     assert store.broker.cancel(["a"]) == ["a"]
@@ -55,14 +58,15 @@ def test_a_task_is_claimed_or_cancelled_and_never_both(store: Store, open_store:
     other = open_store()
     ids = [f"t{n}" for n in range(200)]
     store.broker.push(pushes(*ids))
-    claimed, cancelled = together([partial(claim, other, limit=200), partial(store.broker.cancel, ids)])
+    works: list[Callable[[], Any]] = [partial(claim, other, limit=200), partial(store.broker.cancel, ids)]
+    claimed, cancelled = together(works)
     assert sorted([*(each.lease.id for each in claimed), *cancelled]) == sorted(ids)
     assert other.broker.settle([done(each) for each in claimed], worker=WORKER) == []
 
 
 def test_whoever_waits_for_it_is_told(store: Store, open_store: OpenStore) -> None:
     store.broker.push([a_push("a", delay=3600.0)])
-    ended, _ = together(
-        [partial(open_store().results.wait, ["a"], timeout_seconds=20), partial(store.broker.cancel, ["a"])]
-    )
+    wait = partial(open_store().results.wait, ["a"], timeout_seconds=20)
+    works: list[Callable[[], Any]] = [wait, partial(store.broker.cancel, ["a"])]
+    ended, _ = together(works)
     assert ended["a"].state is State.CANCELLED

@@ -1,24 +1,29 @@
 """A store that goes away under a working worker and comes back: consuming goes on, and what runs is left alone."""
 
 import signal
-import sqlite3
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-import redis
 
 from stem.core.errors import StemError
 from stem.core.lifecycle import State
-from support.beside import Errand
-from support.errands import keep_the_file_locked
 from support.fleet import Fleet, FleetWorker
-from support.servers import PostgresServer, RedisServer
+from support.outages import (
+    Outage,
+    PostgresFrozen,
+    PostgresReset,
+    PostgresRestarted,
+    RedisFrozen,
+    RedisKilled,
+    RedisReset,
+    SqliteLocked,
+    lasts,
+)
+from support.servers import RedisServer
 from support.until import until
 from support.working import are_gone
 
@@ -28,130 +33,6 @@ SHORT: dict[str, Any] = {
     "reclaim_seconds": 1.0,
     "variables": {"STEM_STORE_TIMEOUT": "2"},
 }
-
-
-class Outage(ABC):
-    """One store that can be taken away and given back."""
-
-    url: str
-
-    @abstractmethod
-    def begin(self) -> None: ...
-
-    @abstractmethod
-    def end(self) -> None: ...
-
-    @abstractmethod
-    def close(self) -> None: ...
-
-
-class RedisKilled(Outage):
-    def __init__(self, place: Path) -> None:
-        self.server = RedisServer("--appendfsync", "always")
-        self.url = self.server.url
-
-    def begin(self) -> None:
-        self.server.kill()
-
-    def end(self) -> None:
-        if self.server.process is not None and self.server.process.poll() is not None:
-            self.server.start()
-
-    def close(self) -> None:
-        self.server.close()
-
-
-class RedisFrozen(RedisKilled):
-    def begin(self) -> None:
-        assert self.server.process is not None
-        self.server.process.send_signal(signal.SIGSTOP)
-
-    def end(self) -> None:
-        assert self.server.process is not None
-        self.server.process.send_signal(signal.SIGCONT)
-
-    def close(self) -> None:
-        self.end()
-        super().close()
-
-
-class RedisReset(RedisKilled):
-    def begin(self) -> None:
-        with redis.Redis(port=self.server.port) as client:
-            for kind in ("normal", "pubsub"):
-                client.execute_command("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
-
-    def end(self) -> None: ...
-
-
-class PostgresRestarted(Outage):
-    def __init__(self, place: Path) -> None:
-        self.server = PostgresServer()
-        self.url = self.server.url
-        self.is_down = False
-
-    def begin(self) -> None:
-        self.server.stop()
-        self.is_down = True
-
-    def end(self) -> None:
-        if self.is_down:
-            self.server.start()
-        self.is_down = False
-
-    def close(self) -> None:
-        self.server.close()
-
-
-class PostgresFrozen(PostgresRestarted):
-    def begin(self) -> None:
-        self.server.signal(signal.SIGSTOP)
-        self.is_down = True
-
-    def end(self) -> None:
-        if self.is_down:
-            self.server.signal(signal.SIGCONT)
-        self.is_down = False
-
-    def close(self) -> None:
-        self.end()
-        super().close()
-
-
-class PostgresReset(PostgresRestarted):
-    def begin(self) -> None:
-        with psycopg.connect(self.url, autocommit=True) as conn:
-            conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
-
-    def end(self) -> None: ...
-
-
-class SqliteLocked(Outage):
-    def __init__(self, place: Path) -> None:
-        self.file = place / "stem.db"
-        self.url = f"sqlite:///{self.file}"
-        self.holder: Errand[None] | None = None
-
-    def begin(self) -> None:
-        self.holder = Errand(keep_the_file_locked, self.url, "unused", str(self.file))
-        until(self._is_locked)
-
-    def end(self) -> None:
-        if self.holder is not None:
-            self.holder.kill()
-            self.holder = None
-
-    def close(self) -> None:
-        self.end()
-
-    def _is_locked(self) -> bool:
-        with closing(sqlite3.connect(self.file, timeout=0, isolation_level=None)) as conn:
-            try:
-                conn.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                return True
-            conn.execute("ROLLBACK")
-            return False
 
 
 OUTAGES = [RedisKilled, RedisFrozen, RedisReset, PostgresRestarted, PostgresFrozen, PostgresReset, SqliteLocked]
@@ -174,14 +55,6 @@ def fleet(outage: Outage, namespace: str, tmp_path: Path) -> Iterator[Fleet]:
 
 def of(kinds: list[type[Outage]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("outage", kinds, indirect=True, ids=[kind.__name__ for kind in kinds])
-
-
-def lasts(outage: Outage, seconds: float) -> None:
-    """The store is away for this long."""
-    outage.begin()
-    end = time.monotonic() + seconds
-    until(lambda: time.monotonic() > end, seconds=seconds + 1, every=0.05)
-    outage.end()
 
 
 @of(OUTAGES)
@@ -252,8 +125,8 @@ def test_outages_longer_than_a_lease_take_nothing_from_workers_that_live(
     until(lambda: len(fleet.ledger.runs()) == 5, seconds=30)
     for number in range(3):
         lasts(outage, SHORT["lease_seconds"] * 1.5)
-        (probe,) = until(lambda number=number: pushed(fleet, f"probe{number}"), seconds=AGAIN_SECONDS)
-        until(lambda probe=probe: asked(fleet, [probe]), seconds=30, every=0.1)
+        probe = until(partial(pushed, fleet, f"probe{number}"), seconds=AGAIN_SECONDS)
+        until(partial(asked, fleet, probe), seconds=30, every=0.1)
         until_leases_that_ran_out_are_reclaimed(fleet)
     (tmp_path / "go").touch()
     records = fleet.ended(ids)
@@ -373,7 +246,7 @@ def test_a_poll_that_does_not_end_gets_a_new_connection_and_then_the_worker_give
 
 def until_leases_that_ran_out_are_reclaimed(fleet: Fleet) -> None:
     """One that nobody renews, of no worker, is taken back by the same calls that would take the others'."""
-    (id,) = fleet.push("note", f"left{time.monotonic_ns()}", options={"queue": "nobody's"})
+    fleet.push("note", f"left{time.monotonic_ns()}", options={"queue": "nobody's"})
     fleet.store.broker.claim(["nobody's"], limit=1, lease_seconds=0.1)
     until(lambda: fleet.store.broker.depth(["nobody's"])["nobody's"].ready == 1, seconds=30, every=0.05)
     fleet.store.broker.purge("nobody's")

@@ -9,6 +9,7 @@ from weakref import WeakSet
 from stem.backends import connect, connect_revokes, placed
 from stem.backends.split import join
 from stem.client.middleware import Hooks
+from stem.client.patience import patiently
 from stem.client.watcher import Watcher
 from stem.contracts.revokes import Revokes
 from stem.contracts.store import Store
@@ -59,18 +60,19 @@ class Link:
             return self._watcher
 
     def push(self, pushes: Sequence[Push], connection: object | None = None) -> list[Receipt]:
-        store = self.store
-        if self._after_push is not None:
-            connection = None  # eager: the store is this process's memory, whatever the app's own can do
-        if connection is not None and not store.capabilities.joins_transactions:
+        """A store that is away for a moment is waited for: an id is stored once, however often it is pushed."""
+        if self._after_push is not None:  # eager: the store is this process's memory, whatever the app's own can do
+            receipts = self.store.broker.push(pushes)
+            self._after_push()
+            return receipts
+        if connection is None:
+            return patiently(lambda: self.store.broker.push(pushes), self.settings.timeout_seconds)
+        if not self.store.capabilities.joins_transactions:
             raise UsageError(
-                f"The store {masked(store.url)} cannot join a transaction; enqueue without connection= after the commit, "
+                f"The store {masked(self.store.url)} cannot join a transaction; enqueue without connection= after the commit, "
                 "or keep the tasks in the Postgres or SQLite database of the transaction."
             )
-        receipts = store.broker.push(pushes, connection=connection)
-        if self._after_push is not None:
-            self._after_push()
-        return receipts
+        return self.store.broker.push(pushes, connection=connection)
 
     async def apush(self, pushes: Sequence[Push], connection: object | None = None) -> list[Receipt]:
         if connection is not None:

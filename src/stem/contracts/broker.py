@@ -21,10 +21,11 @@ class Broker(ABC):
         """Store all or none; one receipt a push, in order. State `queued`, event `enqueued`.
 
         An id that the store knows (waiting, running or ended), or that stood earlier in the batch, is left alone. A held
-        unique key answers with its holder's id, unless that one was cancelled: its work is not done, and the key is free. `connection` is the caller's own open transaction on the same database:
-        the push becomes visible when it commits, and leaves nothing when it rolls back; only for stores whose
-        capabilities say `joins_transactions`. The task is due at `delay_seconds` from the store's now, else at the
-        envelope's `not_before`, else at once; it expires at `expires_seconds` from now, else at `expires_at`, else never.
+        unique key answers with its holder's id, unless that one was cancelled: its work is not done, and the key is free.
+        `connection` is the caller's own open transaction on the same database: the push becomes visible when it commits, and
+        leaves nothing when it rolls back; only for stores whose capabilities say `joins_transactions`. The task is due at
+        `delay_seconds` from the store's now, else at the envelope's `not_before`, else at once; it expires at
+        `expires_seconds` from now, else at `expires_at`, else never.
         """
 
     @abstractmethod

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from stem.backends.sqlite.draft import Draft
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
-from stem.backends.sqlite.task import Task, json_text
+from stem.backends.sqlite.task import Task
 from stem.core.delivery import Lease, Reclaimed
 from stem.core.outcome import Dead
 from stem.core.record import TaskError

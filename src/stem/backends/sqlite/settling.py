@@ -8,7 +8,6 @@ import msgspec
 from stem.backends.sqlite.draft import Draft
 from stem.backends.sqlite.pushing import Pushing
 from stem.backends.sqlite.space import Space
-from stem.backends.sqlite.statements import SQL
 from stem.backends.sqlite.task import FENCE, SEQ, UNIQUE_KEY, LeasedRow, Task, by_seq, leased
 from stem.core import envelope as envelopes
 from stem.core.delivery import Ending, Lease
