@@ -1,6 +1,6 @@
 """Dead letters: read them, replay them, drop them."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
 
@@ -186,3 +186,31 @@ def test_purge_drops_letters_newest_first_and_keeps_the_record(store: Store) -> 
     assert store.deadletters.purge(DeadFilter(ids=("c", "nobody"))) == 0
     assert store.deadletters.purge(DeadFilter()) == 2
     assert store.broker.depth() == {}
+
+
+def test_a_replay_is_noted_in_the_record_and_in_the_letter_that_follows(store: Store) -> None:
+    store.broker.push([a_push("a", meta={"order": 7})])
+    assert "replayCount" not in record(store, "a").meta
+    for time in (1, 2, 3):
+        delivery = claim_one(store)
+        store.broker.settle([dead(delivery)], worker=f"worker-{time}")
+        letter = store.deadletters.get("a")
+        assert letter is not None and letter.worker == f"worker-{time}"
+        assert letter.meta.get("replayCount", 0) == time - 1
+        before = store.upkeep.now()
+        assert store.deadletters.replay(DeadFilter()) == ["a"]
+        meta = record(store, "a").meta
+        assert (meta["order"], meta["replayCount"]) == (7, time)
+        replayed_at = datetime.fromisoformat(meta["lastReplayAt"])
+        assert before - 0.001 <= replayed_at.timestamp() <= store.upkeep.now()
+    delivery = claim_one(store)
+    store.broker.settle([dead(delivery)], worker=WORKER)
+    (letter,) = store.deadletters.page(DeadFilter(), limit=10).items
+    assert (letter.meta["replayCount"], letter.meta["lastReplayAt"]) == (3, meta["lastReplayAt"])
+
+
+def test_a_callers_own_meta_of_that_name_does_not_stop_a_replay(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a", meta={"replayCount": "many"}))
+    store.broker.settle([dead(delivery)], worker=WORKER)
+    assert store.deadletters.replay(DeadFilter()) == ["a"]
+    assert record(store, "a").meta["replayCount"] == 1

@@ -18,6 +18,7 @@ from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskFilter
 from support.asking import WORKER, all_events, claim, claim_one
 from support.builders import a_push, cancelled, dead, done, pushes, requeue, retry
+from support.facts import without_moments
 
 Row = tuple[Any, ...]
 
@@ -51,7 +52,7 @@ def listed_tasks(store: Store) -> list[Row]:
         (
             r.id, r.name, r.queue, r.state.value, r.attempt, r.priority, r.worker,
             None if r.error is None else msgspec.to_builtins(r.error), micros(r.enqueued_at), micros(r.started_at),
-            micros(r.finished_at), micros(r.heartbeat_at), micros(r.updated_at), r.meta, r.result(),
+            micros(r.finished_at), micros(r.heartbeat_at), micros(r.updated_at), without_moments(r.meta), r.result(),
         )
         for r in reversed(store.results.page(TaskFilter(), limit=1000).items)
     ]  # fmt: skip

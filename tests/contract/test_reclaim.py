@@ -65,7 +65,7 @@ def test_the_third_death_is_a_crash_loop(store: Store) -> None:
     assert ended.error is not None and (ended.error.type, ended.error.retryable) == ("WorkerLost", True)
     letter = store.deadletters.get("a")
     assert letter is not None
-    assert (letter.reason, letter.meta) == ("crash-loop", {"deaths": 3})
+    assert (letter.reason, letter.meta) == ("crash-loop", {"deaths": 3, "runs": 3})
     assert kinds_of(store, "a")[-2:] == [EventKind.FAILED, EventKind.DEAD_LETTERED]
     assert claim(store) == []
 

@@ -114,6 +114,12 @@ def live(store: Store, number: int) -> Iterator[None]:
     (handed,) = store.broker.stand_down()
     store.broker.settle([done(handed)], worker="w")
     store.staging.promote(f"job{number}", [Part("part", 1)])
+    first, second = store.broker.claim(["default"], limit=9, lease_seconds=0.0)
+    store.broker.start([first.lease], worker="w")
+    assert store.broker.reclaim(grace_seconds=0.2).returned == []
+    until(lambda: len(store.broker.reclaim().returned) == 2)
+    yield
+    assert store.broker.renew([first.lease], lease_seconds=60) == [first.lease]  # so it has not died
     first, second = store.broker.claim(["default"], limit=9, lease_seconds=60)
     yield
     store.broker.settle([done(first), dead(second)], worker="w")

@@ -17,7 +17,8 @@ def told(delivery: Delivery) -> tuple[Any, ...]:
 
 def epitaph(letter: DeadLetter) -> tuple[Any, ...]:
     envelope = msgspec.structs.replace(letter.envelope, enqueued_at=letter.dead_at.min)
-    return (letter.name, letter.queue, letter.attempt, letter.reason, letter.error, letter.meta, envelope)
+    meta = without_moments(letter.meta)
+    return (letter.name, letter.queue, letter.attempt, letter.reason, letter.error, meta, letter.worker, envelope)
 
 
 def known(record: TaskRecord) -> dict[str, Any]:
@@ -26,7 +27,12 @@ def known(record: TaskRecord) -> dict[str, Any]:
     for apart in ("fence", "updated_at", "enqueued_at", "heartbeat_at"):
         del facts[apart]
     facts |= {moment: facts[moment] is not None for moment in ("started_at", "finished_at")}
+    facts["meta"] = without_moments(record.meta)
     return facts | {"payload": None if record.payload is None else bytes(record.payload)}
+
+
+def without_moments(meta: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in meta.items() if key not in ("heartbeatAt", "lastReplayAt")}
 
 
 def fact(event: Event) -> tuple[Any, ...]:

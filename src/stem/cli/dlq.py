@@ -204,6 +204,7 @@ def _facts(letter: "DeadLetter", session: Session) -> dict[str, object]:
         "attempts": letter.attempt + 1,
         "reason": letter.reason,
         "when": times.written(letter.dead_at),
+        "worker": letter.worker,
         "error": f"{letter.error.type}: {letter.error.message}" if letter.error else None,
         "args": "(unreadable)" if args is None else bytes(args).decode(),
         "meta": msgspec.json.encode(letter.meta).decode() if letter.meta else None,

@@ -47,6 +47,7 @@ def letter(dead: "DeadLetter", replay: str) -> dict[str, Any]:
         "error": dead.error,
         "meta": dead.meta,
         "deadAt": dead.dead_at,
+        "worker": dead.worker,
         "args": arguments(dead.body),
         "replay": replay,
     }

@@ -113,7 +113,8 @@ class Broker(ABC):
         """Take back tasks whose lease has run out, oldest first; the old holders are fenced from here on.
 
         Event `requeued`, reason `lease-expired`, attempt untouched, due at once. If the attempt had started this counts as
-        a death, and the `max_deaths`th death is a dead letter with reason `crash-loop`, error type `WorkerLost`.
+        a death, and the `max_deaths`th death is a dead letter with reason `crash-loop`, error type `WorkerLost`,
+        meta `deaths` and `runs` (how often it began).
 
         The death does not count if the old holder turns out to be alive: its next verb with that lease is refused, and the
         store takes the death back, unless the task has ended.

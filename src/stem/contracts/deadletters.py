@@ -20,8 +20,8 @@ class DeadLetters(ABC):
     ) -> list[str]:
         """Queue matching letters again, newest first, each once however many callers try; returns their ids.
 
-        State `queued`, attempt 0, no deaths, no error, event `replayed`; the letter is gone, its expiry dropped. A dry run
-        changes nothing and returns what would be replayed.
+        State `queued`, attempt 0, no deaths, no error, event `replayed`; the letter is gone, its expiry dropped. The record's
+        meta has `replayCount` and `lastReplayAt` from here on. A dry run changes nothing and returns what would be replayed.
         """
 
     @abstractmethod

@@ -89,7 +89,8 @@ class Depth(msgspec.Struct, frozen=True):
 
 
 class DeadLetter(msgspec.Struct, frozen=True, rename="camel"):
-    """A task that was given up, with what is needed to understand and replay it."""
+    """A task that was given up, with what is needed to understand and replay it. `meta` is what the ending said, and
+    `replayCount` and `lastReplayAt` if it was replayed before."""
 
     id: str
     name: str
@@ -100,6 +101,7 @@ class DeadLetter(msgspec.Struct, frozen=True, rename="camel"):
     meta: dict[str, Any]
     dead_at: datetime
     body: bytes
+    worker: str | None = None  # that ran it last
 
     @property
     def envelope(self) -> Envelope:

@@ -76,6 +76,23 @@ def moment_or_none(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
+def noted(meta: dict[str, Any], heartbeat_at: datetime | None) -> dict[str, Any]:
+    """A record's meta with its last sign of life, for whoever reads meta only."""
+    return meta if heartbeat_at is None else {**meta, "heartbeatAt": msgspec.to_builtins(heartbeat_at)}
+
+
+def replay_notes(meta: dict[str, Any], at: datetime) -> dict[str, Any]:
+    """What a replay adds to the meta of the task's record."""
+    before = meta.get("replayCount")
+    count = before if isinstance(before, int) else 0
+    return {"replayCount": count + 1, "lastReplayAt": msgspec.to_builtins(at)}
+
+
+def with_replays(letter: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """The meta of a dead letter, with what its record says of replays."""
+    return {**letter, **{key: record[key] for key in ("replayCount", "lastReplayAt") if key in record}}
+
+
 class TaskFilter(msgspec.Struct, frozen=True, kw_only=True):
     """None means any. `since` and `until` bound when the task was enqueued."""
 

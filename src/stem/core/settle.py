@@ -53,7 +53,7 @@ def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, roll:
             return _again(error, policy, attempt, roll, None)
         case Died() as death:
             if deaths + 1 >= policy.max_deaths:
-                return Dead("crash-loop", _obituary(death), {"deaths": deaths + 1})
+                return Dead("crash-loop", _obituary(death), {"deaths": deaths + 1, "runs": attempt + deaths + 1})
             return Requeue(_delay(policy, _obituary(death), deaths, roll), _obituary(death).message, died=True)
         case Revoked(reason):
             return Cancelled(reason)

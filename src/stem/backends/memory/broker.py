@@ -20,6 +20,10 @@ from stem.core.settle import MAX_DEATHS
 from stem.core.watch import look
 
 
+def _crashes(task: Task) -> dict[str, Any]:
+    return {"deaths": task.deaths, "runs": task.attempt + task.deaths}
+
+
 class MemoryBroker(Broker):
     def __init__(self, space: Space, door: Door) -> None:
         self._space = space
@@ -157,7 +161,7 @@ class MemoryBroker(Broker):
                     error = TaskError(
                         "WorkerLost", f"Worker {task.worker} was lost while it ran the task.", retryable=True
                     )
-                    self._bury(task, Dead("crash-loop", error, {"deaths": task.deaths}), now)
+                    self._bury(task, Dead("crash-loop", error, _crashes(task)), now)
                     result.dead.append(task.id)
                 else:
                     if task.state is State.RUNNING:

@@ -4,7 +4,7 @@ from stem.backends.memory.space import Dead, Space
 from stem.contracts.deadletters import DeadLetters
 from stem.core.delivery import DeadFilter, DeadLetter
 from stem.core.lifecycle import EventKind
-from stem.core.record import Page, moment
+from stem.core.record import Page, moment, replay_notes, with_replays
 
 
 class MemoryDeadLetters(DeadLetters):
@@ -46,6 +46,7 @@ class MemoryDeadLetters(DeadLetters):
         del self._space.dead[task.id]
         task.attempt = task.deaths = 0
         task.error = task.finished_at = task.expires_at = task.heartbeat_at = None
+        task.meta |= replay_notes(task.meta, moment(now))
         self._space.wait_again(task, now, now + delay_seconds)
         self._space.tell(EventKind.REPLAYED, task, now)
 
@@ -77,7 +78,8 @@ def _letter(dead: Dead) -> DeadLetter:
         task.attempt,
         dead.reason,
         task.error,
-        dead.meta,
+        with_replays(dead.meta, task.meta),
         moment(dead.dead_at),
         task.body,
+        task.worker,
     )

@@ -48,7 +48,7 @@ class MemoryHistory(NumberedHistory):
             if relation == "events":
                 return [_event(event) for offset, event in self._space.log if after < offset <= upto]
             tasks = sorted(self._space.tasks.values(), key=lambda task: task.seq)
-            return [_task(task.record()) for task in tasks if after < task.seq <= upto]
+            return [_task(task.record(), task.meta) for task in tasks if after < task.seq <= upto]
 
 
 def _chosen(piece: Slice, rows: list[tuple[Any, ...]], columns: Sequence[str]) -> list[Column]:
@@ -64,11 +64,11 @@ def _event(event: Event) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _task(record: TaskRecord) -> tuple[Any, ...]:
+def _task(record: TaskRecord, meta: dict[str, Any]) -> tuple[Any, ...]:
     return (
         record.id, record.name, record.queue, record.state.value, record.attempt, record.priority, record.worker,
         None if record.error is None else _json(record.error), _at(record.enqueued_at), _at(record.started_at),
-        _at(record.finished_at), _at(record.heartbeat_at), _at(record.updated_at), _json(record.meta),
+        _at(record.finished_at), _at(record.heartbeat_at), _at(record.updated_at), _json(meta),
         None if record.payload is None else bytes(record.payload).decode(),
     )  # fmt: skip
 

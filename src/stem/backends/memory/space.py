@@ -16,7 +16,7 @@ from stem.core.event import Event
 from stem.core.heartbeat import Heartbeat
 from stem.core.lifecycle import EventKind, State, waiting_state
 from stem.core.ratelimit import Level
-from stem.core.record import TaskError, TaskRecord, moment, moment_or_none
+from stem.core.record import TaskError, TaskRecord, moment, moment_or_none, noted
 from stem.core.revoke import RevokeRecord
 from stem.core.watch import Watch
 from stem.runtime.clock import Clock
@@ -64,7 +64,7 @@ class Task:
             priority=self.priority,
             payload=self.payload,
             error=self.error,
-            meta=dict(self.meta),
+            meta=noted(dict(self.meta), moment_or_none(self.heartbeat_at)),
             worker=self.worker,
             enqueued_at=moment(self.enqueued_at),
             started_at=moment_or_none(self.started_at),

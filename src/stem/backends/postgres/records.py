@@ -8,7 +8,7 @@ from stem.backends.postgres.speaking import Row
 from stem.core.delivery import DeadLetter
 from stem.core.event import Event
 from stem.core.lifecycle import EventKind, State
-from stem.core.record import TaskError, TaskRecord, moment, moment_or_none
+from stem.core.record import TaskError, TaskRecord, moment, moment_or_none, noted, with_replays
 
 _error = msgspec.json.Decoder(TaskError)
 
@@ -26,7 +26,7 @@ def task_record(row: Row) -> TaskRecord:
         priority=priority,
         payload=None if payload is None else msgspec.Raw(payload.encode()),
         error=None if error is None else _error.decode(error),
-        meta=merged_meta(meta, progress),
+        meta=noted(merged_meta(meta, progress), moment_or_none(heartbeat_at)),
         worker=worker,
         enqueued_at=moment(enqueued_at),
         started_at=moment_or_none(started_at),
@@ -47,7 +47,7 @@ def merged_meta(lines: str, progress: str | None) -> dict[str, Any]:
 
 
 def dead_letter(row: Row) -> DeadLetter:
-    id, name, queue, attempt, reason, error, meta, dead_at, body, _seq = row
+    id, name, queue, attempt, reason, error, meta, dead_at, body, worker, record_meta, _seq = row
     return DeadLetter(
         id=id,
         name=name,
@@ -55,9 +55,10 @@ def dead_letter(row: Row) -> DeadLetter:
         attempt=attempt,
         reason=reason,
         error=_error.decode(error),
-        meta=msgspec.json.decode(meta),
+        meta=with_replays(msgspec.json.decode(meta), merged_meta(record_meta or "{}", None)),
         dead_at=moment(dead_at),
         body=body.encode(),
+        worker=worker,
     )
 
 

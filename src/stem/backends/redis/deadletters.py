@@ -8,7 +8,7 @@ from stem.backends.redis import shapes
 from stem.backends.redis.space import Space, microseconds
 from stem.contracts.deadletters import DeadLetters
 from stem.core.delivery import DeadFilter, DeadLetter
-from stem.core.record import Page
+from stem.core.record import Page, moment
 
 STRETCH = 1000  # letters looked at in one script call, at most
 
@@ -26,6 +26,7 @@ class Query(msgspec.Struct, omit_defaults=True):
     since: int | None = None
     till: int | None = None
     delay: int | None = None
+    at: str | None = None
     dry_run: bool = False
 
 
@@ -57,6 +58,7 @@ class RedisDeadLetters(DeadLetters):
     ) -> list[str]:
         query = _query(where, limit)
         query.delay, query.dry_run = microseconds(delay_seconds), dry_run
+        query.at = shapes.json(moment(self._space.now()))
         return [id for ids in self._steps("replay", query) for id in ids]
 
     def purge(self, where: DeadFilter, *, limit: int = 1000) -> int:

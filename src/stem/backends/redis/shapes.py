@@ -19,7 +19,7 @@ from stem.core.envelope import Push
 from stem.core.event import Event, event_data, event_kinds
 from stem.core.lifecycle import EventKind, State
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
-from stem.core.record import TaskError, TaskRecord, moment
+from stem.core.record import TaskError, TaskRecord, moment, noted, with_replays
 from stem.core.revoke import RevokeRecord
 
 FORMAT = 1  # of a packed task
@@ -208,7 +208,7 @@ def record(task: Stored) -> TaskRecord:
         priority=task.priority,
         payload=msgspec.Raw(task.payload) if isinstance(task.payload, str) else None,
         error=_error(task),
-        meta={key: msgspec.json.decode(text) for key, text in task.meta.items()} if isinstance(task.meta, dict) else {},
+        meta=noted(_meta(task), _when_or_none(task.beat)),
         worker=task.worker if isinstance(task.worker, str) else None,
         enqueued_at=when(task.enqueued),
         started_at=_when_or_none(task.started),
@@ -236,10 +236,15 @@ def numbered_letter(packed: bytes, body: bytes) -> tuple[int, DeadLetter]:
         task.attempt,
         found.reason,
         _error(task),
-        msgspec.json.decode(found.meta),
+        with_replays(msgspec.json.decode(found.meta), _meta(task)),
         when(task.finished),
         body,
+        task.worker if isinstance(task.worker, str) else None,
     )
+
+
+def _meta(task: Stored) -> dict[str, Any]:
+    return {key: msgspec.json.decode(text) for key, text in task.meta.items()} if isinstance(task.meta, dict) else {}
 
 
 def events(last: int, packed: bytes, after: int, limit: int) -> list[Event]:

@@ -32,6 +32,11 @@ class Space:
     def key(self, name: str) -> str:
         return self.prefix + name
 
+    def now(self) -> float:
+        """The server's clock."""
+        seconds, micros = self.link.call("TIME")
+        return int(seconds) + int(micros) / 1_000_000
+
     def run(self, name: str, given: Any, *more: bytes, within: float | None = None, through: Link | None = None) -> Any:
         """The script's reply as the server sent it. `through`: another link to it than the store's own."""
         link = through or self.link

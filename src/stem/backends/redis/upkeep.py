@@ -16,8 +16,7 @@ class RedisUpkeep(Upkeep):
         self._space = space
 
     def now(self) -> float:
-        seconds, micros = self._space.link.call("TIME")
-        return int(seconds) + int(micros) / 1_000_000
+        return self._space.now()
 
     def diagnose(self) -> Diagnosis:
         link = self._space.link

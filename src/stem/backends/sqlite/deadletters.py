@@ -10,7 +10,7 @@ from stem.backends.sqlite.statements import SQL
 from stem.backends.sqlite.task import by_seq, from_json
 from stem.contracts.deadletters import DeadLetters
 from stem.core.delivery import DeadFilter, DeadLetter
-from stem.core.record import Page, TaskError, moment
+from stem.core.record import Page, TaskError, moment, replay_notes, with_replays
 
 
 class SqliteDeadLetters(DeadLetters):
@@ -46,6 +46,7 @@ class SqliteDeadLetters(DeadLetters):
                 draft.add["dead_delete"]((task.seq,))
                 task.attempt = task.deaths = 0
                 task.error = task.finished_at = task.expires_at = task.heartbeat_at = None
+                task.merge_meta(replay_notes(from_json(task.meta), moment(draft.now)))
                 draft.wait_again(task, draft.now + delay_seconds)
                 draft.tell("replayed", task, draft.now)
             draft.write(connection)
@@ -75,6 +76,7 @@ class SqliteDeadLetters(DeadLetters):
 
 
 def _letter(row: tuple[Any, ...]) -> DeadLetter:
-    _, id, name, queue, attempt, reason, error, meta, dead_at, body = row
+    _, id, name, queue, attempt, reason, error, meta, dead_at, body, worker, record_meta = row
     known = None if error is None else msgspec.json.decode(error, type=TaskError)
-    return DeadLetter(id, name, queue, attempt, reason, known, from_json(meta), moment(dead_at), body)
+    told = with_replays(from_json(meta), from_json(record_meta))
+    return DeadLetter(id, name, queue, attempt, reason, known, told, moment(dead_at), body, worker)

@@ -31,7 +31,7 @@ def reclaim(space: Space, limit: int, max_deaths: int, grace_seconds: float) -> 
             if task.deaths >= max_deaths:
                 message = f"Worker {task.worker} was lost while it ran the task."
                 error = TaskError("WorkerLost", message, retryable=True)
-                draft.bury(task, Dead("crash-loop", error, {"deaths": task.deaths}))
+                draft.bury(task, Dead("crash-loop", error, {"deaths": task.deaths, "runs": task.attempt + task.deaths}))
                 result.dead.append(task.id)
             else:
                 if is_running:

@@ -10,7 +10,7 @@ from stem.backends.sqlite.statements import SQL
 from stem.backends.sqlite.task import from_json, json_or_none
 from stem.contracts.results import Results
 from stem.core.lifecycle import State
-from stem.core.record import Page, TaskError, TaskFilter, TaskRecord, moment, moment_or_none
+from stem.core.record import Page, TaskError, TaskFilter, TaskRecord, moment, moment_or_none, noted
 
 _STATES = {state.value: state for state in State}
 
@@ -90,7 +90,7 @@ def _record(row: tuple[Any, ...]) -> TaskRecord:
         priority=priority,
         payload=None if payload is None else msgspec.Raw(payload),
         error=None if error is None else msgspec.json.decode(error, type=TaskError),
-        meta=from_json(meta),
+        meta=noted(from_json(meta), moment_or_none(heartbeat_at)),
         worker=worker,
         enqueued_at=moment(enqueued_at),
         started_at=moment_or_none(started_at),

@@ -15,7 +15,7 @@ local function is_watched()
     since = NOW
   end
   redis.call('HSET', watch, 'seen', string.format('%d', NOW), 'since', string.format('%d', since))
-  redis.call('PEXPIRE', watch, LOST)
+  redis.call('PEXPIRE', watch, math.ceil(INPUT.grace / 500)) -- in milliseconds: longer without a call is a gap anyway
   return NOW - since >= INPUT.grace
 end
 
@@ -52,7 +52,7 @@ for _, task in ipairs(lost) do
       retryable = true,
     }
     bury(
-      task, 'crash-loop', cjson.encode(failure), cjson.encode({ deaths = task[DEATHS] }),
+      task, 'crash-loop', cjson.encode(failure), cjson.encode({ deaths = task[DEATHS], runs = task[ATTEMPT] + task[DEATHS] }),
       cjson.encode({ reason = 'crash-loop', error = failure })
     )
     given_up[#given_up + 1] = task[ID]

@@ -1,6 +1,6 @@
 -- needs: call tasks entry log endings space letters
 -- DeadLetters.replay, one stretch: queue matching letters again, each once however many callers try.
--- INPUT as shared/letters.lua says, and {delay, dry_run}
+-- INPUT as shared/letters.lua says, and {delay, dry_run, at = now as JSON}
 -- Reply, packed: {the sequence number to go on below or '', {ids}}
 local found, last = matching()
 local ids = {}
@@ -10,6 +10,9 @@ for i, task in ipairs(found) do
     unbury(task)
     task[ATTEMPT], task[DEATHS], task[ERROR] = 0, 0, false
     task[FINISHED], task[EXPIRES], task[BEAT] = false, false, false
+    local replays = task[META] and tonumber(task[META].replayCount) or 0
+    note(task, 'replayCount', string.format('%d', replays + 1))
+    note(task, 'lastReplayAt', INPUT.at)
     wait_again(task, NOW + INPUT.delay)
     tell('replayed', task, NOW)
   end

@@ -63,7 +63,7 @@ BEGIN
     ), buried AS (
         INSERT INTO dead (ns, id, seq, dead_at, visibility_timeout, attempt, name, queue, reason, error, meta, body)
         SELECT ns, id, nextval('dead_seq_no'), _now, visibility_timeout, attempt, name, queue, 'crash-loop', obituary,
-               json_build_object('deaths', count)::text, body
+               json_build_object('deaths', count, 'runs', attempt + count)::text, body
         FROM lost ORDER BY leased_until, seq
     ), told AS (
         INSERT INTO events (ns, at, enqueued_at, started_at, attempt, kind, task_id, name, queue, worker, data)

@@ -21,7 +21,15 @@ BEGIN
         INSERT INTO messages (ns, id, seq, fence, due_at, enqueued_at, updated_at, visibility_timeout, priority, place,
                               queue, name, progress, meta, body)
         SELECT ns, id, seq, fence, _now + _delay, enqueued_at, _now, visibility_timeout, priority,
-               CASE WHEN _delay <= 0 THEN 0 ELSE 1 END, queue, name, progress, meta, body
+               CASE WHEN _delay <= 0 THEN 0 ELSE 1 END, queue, name, progress,
+               meta || E'\n' || json_build_object(
+                   'replayCount', 1 + (
+                       SELECT coalesce(max((line::json ->> 'replayCount')::bigint), 0)
+                       FROM regexp_split_to_table(meta, E'\n') AS line
+                       WHERE json_typeof(line::json -> 'replayCount') = 'number'
+                   ),
+                   'lastReplayAt', to_char(to_timestamp(_now) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+               ), body
         FROM taken
     ), told AS (
         INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue)
