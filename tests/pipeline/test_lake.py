@@ -30,6 +30,7 @@ from stem.pipeline.report import report
 from stem.pipeline.report_text import text
 from stem.pipeline.retention import tend
 from stem.pipeline.rollups import gold, queues
+from support.oldlake import of_schema_1
 from support.past import live
 from support.recount import assert_equals_a_recount
 
@@ -71,18 +72,70 @@ def test_every_event_is_in_the_lake_once_and_every_attempt_and_minute_counts_wha
     assert_equals_a_recount(spark, lake, logged)
 
 
-def test_a_batch_that_spark_forgot_to_have_written_is_not_written_again(
-    spark: SparkSession, past: Store, fill: Fill
+def test_a_lake_that_was_begun_before_there_was_any_event_is_filled_when_they_come(
+    spark: SparkSession, url: str, fill: Fill
 ) -> None:
+    store = connect(url, Settings())
+    for _ in range(2):
+        assert fill().position is None
+    live(store, 100)
+    fill()
+    live(store, 20, worker="w2")
     lake = fill()
-    commits = Path(lake.checkpoint, "commits")
-    last = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
-    for path in (commits / str(last), commits / f".{last}.crc"):
-        path.unlink(missing_ok=True)
+    assert_equals_a_recount(spark, lake, store.events.read(None, limit=10_000))
+    store.upkeep.close()
+
+
+def test_a_lake_of_schema_1_goes_on_where_the_checkpoint_of_spark_ended(
+    spark: SparkSession, past: Store, url: str, tmp_path: Path
+) -> None:
+    root, logged = str(tmp_path / "lake"), past.events.read(None, limit=10_000)
+    half = logged[: len(logged) // 2]
+    lake = of_schema_1(root, past, half[-1].offset)
+    Ingest(lake)(frame(spark, half), 0)
+    Flow(Settings(broker_url=url), root).run(lambda: spark)
+    lake = lakes.opened(root)
+    assert (lake.last_batch, lake.position) == (1, logged[-1].offset)
+    assert json.loads(Path(root, "stem.json").read_text())["schema"] == 2, "an older Stem could fill it once more"
+    assert_equals_a_recount(spark, lake, logged)
+
+
+def test_a_batch_that_was_cut_off_behind_bronze_is_completed_and_the_store_is_told_of_it(
+    spark: SparkSession, past: Store, fill: Fill, url: str, tmp_path: Path
+) -> None:
+    lake = fill(events_a_batch=10_000)
+    live(past, 50)
+    logged = past.events.read(None, limit=10_000)
+    fresh = [event for event in logged if int(event.offset) > int(lake.position or 0)]
+
+    def crash() -> list[dict[str, object]]:
+        raise RuntimeError("killed here")
+
+    with pytest.raises(RuntimeError, match="killed here"):
+        Ingest(lake, crash)(frame(spark, fresh), 1, fresh[-1].offset)
     told: list[Batch] = []
-    fill(told.append)
-    assert [(batch.number, batch.events) for batch in told] == [(last, 0)]
-    assert_equals_a_recount(spark, lakes.opened(lake.root), past.events.read(None, limit=10_000))
+    lake = fill(told.append)
+    assert told == [] and lake.last_batch == 1
+    assert_equals_a_recount(spark, lake, logged)
+    assert in_the_store(past) == in_gold(lake)
+
+
+def test_of_two_that_bring_a_batch_at_the_same_moment_one_is_refused(
+    spark: SparkSession, past: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lakes.prepared(str(tmp_path / "lake"), "a store")
+    other = lakes.opened(lake.root)
+    logged = past.events.read(None, limit=10_000)
+    files = write(frame(spark, logged), [Output(lake.events, "at")], batch=0)[0]
+    late = write(frame(spark, logged[:100]), [Output(other.events, "at")], batch=0)[0]
+    assert other.last_batch is None  # it has looked, and goes on with what it saw
+    seen = other.events._log()
+    monkeypatch.setattr(other.events, "_log", lambda: seen)
+    lake.events.commit(files, app=lake.id, batch=0, position="7")
+    with pytest.raises(LakeRefused, match="Concurrent transaction"):
+        other.events.commit(late, app=lake.id, batch=0, position="3")
+    assert lakes.opened(lake.root).position == "7"
+    assert lake.events.frame(spark).count() == len(logged)
 
 
 def test_a_crash_between_bronze_and_gold_leaves_the_rest_to_the_next_try_though_the_store_forgot_the_events(
@@ -202,10 +255,11 @@ def test_lakes_that_cannot_be_filled_are_refused_in_a_sentence(past: Store, fill
         lakes.opened(str(tmp_path / "nowhere"))
     with pytest.raises(LakeRefused, match="No lake can be made"):
         lakes.prepared("/proc/lake", "a store")
-    moved = shutil.move(lake.checkpoint, tmp_path / "elsewhere")
+    old = of_schema_1(str(tmp_path / "old"), past, "1")
+    shutil.rmtree(Path(old.root, "checkpoint"))
+    old.events.commit([], app=old.id, batch=0)
     with pytest.raises(LakeRefused, match="lost its checkpoint"):
-        fill()
-    shutil.move(moved, lake.checkpoint)
+        _ = old.position
     log = next(Path(lake.events.root, "_delta_log").glob("*.json"))
     log.write_text("{ not json")
     with pytest.raises(LakeRefused, match="cannot be used"):

@@ -1,7 +1,9 @@
 """The lake by one command from the stores of a fleet: each event of the log once, also those that come between two runs."""
 
 import json
+import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +14,10 @@ from stem.cli.main import run as stem
 from stem.contracts.store import Store
 from stem.pipeline import lake as lakes
 from support.asking import all_events
+from support.oldlake import of_schema_1
 from support.past import live
 from support.recount import assert_equals_a_recount
+from support.until import until
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +49,49 @@ def test_the_lake_has_the_log_of_a_server_once(
     assert len(logged) > 2000
     assert (brought, sorted(kept)) == (len(logged), sorted(event.offset for event in logged))
     assert_equals_a_recount(spark, lake, logged)
+
+
+@pytest.mark.parametrize("durable_url", ["sqlite", "redis", "postgres"], indirect=True)
+@pytest.mark.parametrize("is_of_the_version_before", [False, True])
+def test_a_lake_that_was_first_run_before_the_store_had_any_event_is_filled_when_they_come(
+    spark: SparkSession,
+    durable_url: str,
+    durable_store: Store,
+    namespace: str,
+    is_of_the_version_before: bool,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The version before left a batch of nothing behind, and could never bring another."""
+    root = str(tmp_path / "lake")
+    where = ["--broker-url", durable_url, "--namespace", namespace, "--lake", root]
+    if is_of_the_version_before:
+        lake = of_schema_1(root, durable_store, "")
+        for table in lake.tables:
+            table.commit([], app=lake.id, batch=0)
+    assert stem(["pipeline", "run", "--once", *where, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["events"] == 0
+    live(durable_store, 100)
+    assert stem(["pipeline", "run", "--once", *where, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["events"] == len(all_events(durable_store))
+    assert_equals_a_recount(spark, lakes.opened(root), all_events(durable_store))
+
+
+@pytest.mark.parametrize("durable_url", ["sqlite", "redis", "postgres"], indirect=True)
+def test_a_run_that_follows_an_empty_store_brings_what_comes(
+    spark: SparkSession, durable_url: str, durable_store: Store, namespace: str, tmp_path: Path
+) -> None:
+    root = str(tmp_path / "lake")
+
+    def produce() -> None:
+        until(lambda: Path(root, "gold").exists(), seconds=60)
+        live(durable_store, 100)
+        until(lambda: lakes.opened(root).position == durable_store.events.head(), seconds=60)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    where = ["--broker-url", durable_url, "--namespace", namespace, "--lake", root]
+    assert stem(["pipeline", "run", "--follow", *where]) == 0
+    producer.join()
+    assert_equals_a_recount(spark, lakes.opened(root), all_events(durable_store))

@@ -6,10 +6,13 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stem.core.errors import LakeRefused
+from stem.pipeline.position import numbers_of, text_of
+from stem.pipeline.storage import delta_options, file_system, is_remote, options_for, reason
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,45 +55,75 @@ class Output:
 
 
 class Table:
-    """Not yet there until `create`. Shape: columns as Spark writes them, without the day."""
+    """Not yet there until `create`. Shape: columns as Spark writes them, without the day. Options: of its object store;
+    None: those of this process, which go along to executors."""
 
-    def __init__(self, root: str, shape: str) -> None:
+    def __init__(self, root: str, shape: str, options: Mapping[str, str] | None = None) -> None:
         self.root = root
         self.shape = shape
+        self.options = options_for(root) if options is None else options
         self._opened: DeltaTable | None = None
 
+    def __repr__(self) -> str:
+        return f"Table({self.root!r})"
+
     def __reduce__(self) -> tuple[object, ...]:
-        return Table, (self.root, self.shape)  # the open log stays with its process
+        return Table, (self.root, self.shape, self.options)  # the open log stays with its process
+
+    def file_system(self) -> "tuple[pafs.FileSystem, str]":
+        """And where in it the table lies."""
+        return file_system(self.root, self.options)
 
     def exists(self) -> bool:
         from deltalake import DeltaTable
 
-        with _readable(self.root):
-            return DeltaTable.is_deltatable(self.root)
+        with self._readable():
+            return DeltaTable.is_deltatable(self.root, storage_options=self._storage)
 
     def create(self) -> None:
         """Leaves a table that is there, but adds the columns that it lacks."""
         from deltalake import DeltaTable, Schema
 
-        with _readable(self.root):
-            if not DeltaTable.is_deltatable(self.root):
+        with self._readable():
+            if not self.exists():
                 schema = Schema.from_arrow(arrow_schema(f"{self.shape}, {DATE} date"))
                 DeltaTable.create(
-                    self.root, schema, mode="ignore", partition_by=[DATE], configuration=dict(_CONFIGURATION)
+                    self.root,
+                    schema,
+                    mode="ignore",
+                    partition_by=[DATE],
+                    configuration=dict(_CONFIGURATION),
+                    storage_options=self._storage,
                 )
             self._add_columns()
+
+    @property
+    def id(self) -> str:
+        """Given by whoever created it first."""
+        return str(self._log().metadata().id)
+
+    @property
+    def created_at(self) -> datetime:
+        return datetime.fromtimestamp((self._log().metadata().created_time or 0) / 1000, UTC)
 
     def last_batch(self, app: str) -> int | None:
         """Of those that this app has committed."""
         return self._log().transaction_version(app)
 
-    def commit(self, files: Sequence[File], *, app: str, batch: int) -> bool:
-        """All files and the batch's number, or nothing. False: the batch was there already, and the files are dropped."""
+    def position(self, app: str) -> str | None:
+        """The text that came with the last batch of this app."""
+        log = self._log()
+        return text_of(lambda name: log.transaction_version(f"{app}:{name}"))
+
+    def commit(self, files: Sequence[File], *, app: str, batch: int, position: str | None = None) -> bool:
+        """All files, the batch's number and its position, or nothing. False: the batch was there already, and the files are
+        dropped. Of two that commit a batch at the same moment one is refused. Raises LakeRefused."""
         last = self.last_batch(app)
         if last is not None and last >= batch:
             self.drop(files)
             return False
-        self._write([_addition(file) for file in files], transaction=(app, batch))
+        numbers = {} if position is None else {f"{app}:{name}": value for name, value in numbers_of(position).items()}
+        self._write([_addition(file) for file in files], transactions={app: batch, **numbers})
         return True
 
     def replace(self, old: Sequence[File], new: Sequence[File]) -> None:
@@ -119,9 +152,12 @@ class Table:
     def frame(self, spark: "SparkSession", files: Iterable[File] | None = None) -> "DataFrame":
         """The rows of these files; None: of all, as they are now."""
         schema = f"{self.shape}, {DATE} date"
-        paths = [f"{self.root}/{file.path}" for file in (self.files() if files is None else files)]
-        if not paths:
+        chosen = list(self.files() if files is None else files)
+        if not chosen:
             return spark.createDataFrame([], schema)
+        if is_remote(self.root):  # Spark itself comes without what it needs to read there
+            return spark.range(0, len(chosen), 1, len(chosen)).mapInArrow(partial(_read_files, self, chosen), schema)
+        paths = [f"{self.root}/{file.path}" for file in chosen]
         return spark.read.schema(schema).option("basePath", self.root).parquet(*paths)
 
     def put(self, rows: list[dict[str, Any]], *, day: str, batch: int) -> list[File]:
@@ -144,32 +180,32 @@ class Table:
 
     def vacuum(self, *, hours: int) -> int:
         """Remove files that no version of the last hours knows: those replaced, deleted, or written by a try that died."""
-        with _readable(self.root):
+        with self._readable():
             removed = self._log().vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
         return len(removed)
 
     def drop(self, files: Iterable[File]) -> None:
         """Files that no commit knows."""
-        fs, root = file_system(self.root)
+        fs, root = self.file_system()
         for file in files:
             fs.delete_file(f"{root}/{file.path}")
 
     def _log(self) -> "DeltaTable":
         from deltalake import DeltaTable
 
-        with _readable(self.root):
+        with self._readable():
             if self._opened is None:
-                self._opened = DeltaTable(self.root)
+                self._opened = DeltaTable(self.root, storage_options=self._storage)
             else:
                 self._opened.update_incremental()
             return self._opened
 
-    def _write(self, actions: "list[object]", *, transaction: tuple[str, int] | None = None) -> None:
+    def _write(self, actions: "list[object]", *, transactions: Mapping[str, int] | None = None) -> None:
         from deltalake import CommitProperties, Transaction
 
         log = self._log()
-        marks = [Transaction(*transaction)] if transaction else None
-        with _readable(self.root):
+        marks = [Transaction(app, version) for app, version in transactions.items()] if transactions else None
+        with self._readable():
             log.create_write_transaction(
                 actions,  # type: ignore[arg-type]
                 "append",
@@ -186,6 +222,23 @@ class Table:
         wanted = Schema.from_arrow(arrow_schema(self.shape)).fields
         if fresh := [field for field in wanted if field.name not in known]:
             log.alter.add_columns(fresh)
+
+    @property
+    def _storage(self) -> dict[str, str] | None:
+        return delta_options(self.root, self.options)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """What the library says of a damaged or forbidden table, as one sentence."""
+        from deltalake.exceptions import DeltaError
+
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            raise LakeRefused(
+                f"The table {self.root} cannot be used ({reason(error, self.options)}); check that the lake is whole and "
+                "that you may write there."
+            ) from error
 
 
 def write(
@@ -225,13 +278,20 @@ def arrow_schema(shape: str) -> "pa.Schema":
     return pa.schema([(name, kinds[kind]()) for name, kind in columns])
 
 
-def file_system(uri: str) -> "tuple[pafs.FileSystem, str]":
-    import pyarrow.fs as pafs
+def _read_files(table: Table, files: list[File], numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """Runs in an executor's Python: the rows of the files with these numbers, and the day of each file."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
 
-    if "://" in uri:
-        fs, path = pafs.FileSystem.from_uri(uri)
-        return fs, str(path)
-    return pafs.LocalFileSystem(), uri
+    fs, root = table.file_system()
+    for batch in numbers:
+        for file in (files[number] for number in batch.column("id").to_pylist()):
+            data = ds.dataset(
+                [f"{root}/{file.path}"], schema=arrow_schema(table.shape), format="parquet", filesystem=fs
+            )
+            for rows in data.to_batches(batch_size=ROWS_AT_ONCE, batch_readahead=1, use_threads=False):
+                day = pa.scalar(date.fromisoformat(file.date), pa.date32())
+                yield rows.append_column(DATE, pa.repeat(day, len(rows)))
 
 
 def _write_partition(
@@ -307,8 +367,9 @@ class DayFile:
     def __init__(self, table: Table, day: str, prefix: str = "") -> None:
         import pyarrow.parquet as pq
 
-        fs, root = file_system(table.root)
-        fs.create_dir(f"{root}/{DATE}={day}", recursive=True)
+        fs, root = table.file_system()
+        if not is_remote(table.root):  # where a folder is but a part of a name
+            fs.create_dir(f"{root}/{DATE}={day}", recursive=True)
         self._day = day
         self._path = f"{DATE}={day}/{prefix}{uuid.uuid4().hex}.parquet"
         self._rows = 0
@@ -336,17 +397,3 @@ def _addition(file: File, *, is_new: bool = True) -> object:
 
     stats = json.dumps({"numRecords": file.rows})
     return AddAction(file.path, file.size, {DATE: file.date}, int(time.time() * 1000), is_new, stats)
-
-
-@contextmanager
-def _readable(root: str) -> Iterator[None]:
-    """What the library says of a damaged or forbidden table, as one sentence."""
-    from deltalake.exceptions import DeltaError
-
-    try:
-        yield
-    except (DeltaError, OSError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise LakeRefused(
-            f"The table {root} cannot be used ({reason}); check that the lake is whole and that you may write there."
-        ) from error

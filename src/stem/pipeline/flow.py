@@ -6,31 +6,37 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stem.backends import placed
 from stem.client.link import open_store
+from stem.contracts.history import Slice
 from stem.contracts.store import Store
 from stem.core.config import Settings
 from stem.core.errors import LakeRefused, StemError, UsageError
+from stem.pipeline import batches, shapes
 from stem.pipeline import lake as lakes
-from stem.pipeline.gaps import Gap, gap_before, noted
+from stem.pipeline.asked import Asked, asked
+from stem.pipeline.delta import arrow_schema
+from stem.pipeline.gaps import Gap, gap_after, noted
 from stem.pipeline.holding import Holding
 from stem.pipeline.ingest import Ingest
 from stem.pipeline.lake import Lake
 from stem.pipeline.landing import Landing
+from stem.pipeline.reach import opened, uncollected
 from stem.pipeline.retention import MANY_FILES, VACUUM_HOURS, tend
 from stem.pipeline.rollups import queues
+from stem.pipeline.stretch import cut, end_of_next
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 log = logging.getLogger("stem.pipeline")
 
 EVENTS_A_BATCH = 200_000
-_EVERY = "1 second"
-_WATCH_SECONDS = 1
+_EVERY_SECONDS = 1.0
 _VACUUM_SECONDS = 3600.0
 _MOST_FALLS = 3
 
@@ -39,7 +45,6 @@ CONF = {
     # Files are named to it one by one; listing a few thousand is no job for executors.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
-    "spark.sql.streaming.minBatchesToRetain": "20",
 }
 
 
@@ -72,7 +77,7 @@ class Flow:
                 session = spark()
                 for name, value in CONF.items():
                     session.conf.set(name, value)
-                self._stream(session, store, lake, lambda: is_wanted() and not holding.is_lost)
+                self._fill(session, store, lake, lambda: is_wanted() and not holding.is_lost)
                 if holding.is_lost:
                     raise LakeRefused(f"The lake at {lake.root} was lost to another pipeline; stop one of the two.")
                 tend(lake, session, keep_seconds=self.keep_seconds)
@@ -85,84 +90,128 @@ class Flow:
         finally:
             store.upkeep.close()
 
-    def _stream(self, spark: "SparkSession", store: Store, lake: Lake, is_wanted: Callable[[], bool]) -> None:
-        """Begun again where it ended if it falls over, a Python that starts too slowly or a store that is away for a moment
-        being no reason to give up; but not for ever while nothing gets through."""
-        kept = self.settings.retention.events_seconds
-        landing = Landing(lake, store, keep_seconds=kept if self.keep_seconds is None else min(kept, self.keep_seconds))
-        batches = _Batches(self, lake, store, Ingest(lake, lambda: _sample(store), landing))
-        falls = done = 0
-        while True:
-            query = self._start(spark, lake, batches)
+    def _fill(self, spark: "SparkSession", store: Store, lake: Lake, is_wanted: Callable[[], bool]) -> None:
+        """A batch that falls over is tried again, a Python that starts too slowly or a store that is away for a moment being
+        no reason to give up; but not for ever while nothing gets through."""
+        batches = _Batches(self, lake, store, spark)
+        last = None if self.follow else store.events.head()
+        falls = 0
+        while is_wanted():
+            began_at = time.monotonic()
             try:
-                self._watch(query, is_wanted)
-                return
+                with _in_a_sentence():
+                    is_done = self._is_done(batches, last)
             except StemError as error:
-                falls = 1 if batches.done > done else falls + 1
-                done = batches.done
+                falls += 1
                 if falls > _MOST_FALLS or isinstance(error, UsageError):
                     raise
                 log.warning("pipeline.fell reason=%s", error)
                 time.sleep(falls)
-            finally:
-                query.stop()
-
-    def _start(self, spark: "SparkSession", lake: Lake, batches: "_Batches") -> "StreamingQuery":
-        events = (
-            spark.readStream.format("stem")
-            .option("url", self.settings.broker_url)
-            .option("namespace", self.settings.namespace)
-            .option("table", "events")
-            .option("maxEventsPerTrigger", str(self.events_a_batch))
-            .load()
-        )
-        writer = events.writeStream.foreachBatch(batches).option("checkpointLocation", lake.checkpoint)
-        return (writer.trigger(processingTime=_EVERY) if self.follow else writer.trigger(availableNow=True)).start()
-
-    def _watch(self, query: "StreamingQuery", is_wanted: Callable[[], bool]) -> None:
-        from pyspark.errors import StreamingQueryException
-
-        try:
-            while is_wanted() and not query.awaitTermination(_WATCH_SECONDS):
                 continue
-        except StreamingQueryException as error:
-            raise _reason(error) from error
+            if is_done:
+                return
+            falls = 0
+            if self.follow:
+                time.sleep(max(0.0, began_at + _EVERY_SECONDS - time.monotonic()))
+
+    def _is_done(self, batches: "_Batches", last: str | None) -> bool:
+        if self.follow or last is not None:
+            return not batches.bring_next(last) and not self.follow
+        batches.complete()  # the log is empty, and what comes from now on is for the next run
+        return True
 
 
 class _Batches:
-    """Called by Spark, batch by batch, in a thread of this process."""
+    """Bring one batch after the other into the lake. Where the next one begins is asked of the lake each time."""
 
-    def __init__(self, flow: Flow, lake: Lake, store: Store, ingest: Ingest) -> None:
+    def __init__(self, flow: Flow, lake: Lake, store: Store, spark: "SparkSession") -> None:
+        kept = flow.settings.retention.events_seconds
+        kept = kept if flow.keep_seconds is None else min(kept, flow.keep_seconds)
         self._flow = flow
         self._lake = lake
         self._store = store
-        self._ingest = ingest
-        self.done = 0
+        self._spark = spark
+        self._asked = asked({"url": flow.settings.broker_url, "namespace": flow.settings.namespace, "table": "events"})
+        self._ingest = Ingest(lake, lambda: _sample(store), Landing(lake, store, keep_seconds=kept))
+        self._is_whole = False
         self._since_tended = 0
         self._vacuumed_at = time.monotonic()
 
-    def __call__(self, events: "DataFrame", number: int) -> None:
+    def bring_next(self, last: str | None) -> bool:
+        """Of the events up to `last`; None: of all that come. False: there is none."""
         began_at = time.monotonic()
-        if (gap := gap_before(self._lake, self._store, number)) is not None:
+        self.complete()
+        batch, position, history = self._lake.last_batch, self._lake.position, self._store.history
+        upto = end_of_next(history, position, limit=self._flow.events_a_batch, last=last)
+        if upto is None or upto == position:
+            return False
+        self._tell_gap(position)
+        self._is_whole = False
+        pieces = cut(history, position, upto, partitions=self._asked.partitions)
+        number = 0 if batch is None else batch + 1
+        count = self._ingest(_events(self._spark, self._asked, pieces), number, upto)
+        self._is_whole = True
+        self._tell(Batch(number, count, time.monotonic() - began_at))
+        return True
+
+    def complete(self) -> None:
+        """The batch before may have been cut off behind bronze: the rest of it, out of what bronze has."""
+        if not self._is_whole and (batch := self._lake.last_batch) is not None:
+            self._ingest(_no_events(self._spark), batch)
+        self._is_whole = True
+
+    def _tell_gap(self, position: str | None) -> None:
+        if (gap := gap_after(self._lake, self._store, position)) is not None:
             log.warning("pipeline.gap events=%s since=%s until=%s", gap.events, gap.since, gap.until)
             noted(self._lake, gap)
             self._flow.warned(gap)
-        count = self._ingest(events, number)
-        seconds = time.monotonic() - began_at
-        log.info("pipeline.batch number=%d events=%d seconds=%.2f", number, count, seconds)
-        self._flow.told(Batch(number, count, seconds))
-        self.done += 1
+
+    def _tell(self, batch: Batch) -> None:
+        log.info("pipeline.batch number=%d events=%d seconds=%.2f", batch.number, batch.events, batch.seconds)
+        self._flow.told(batch)
         self._since_tended += 1
         if self._since_tended >= MANY_FILES:
-            self._tend(events.sparkSession)
+            self._tend()
 
-    def _tend(self, spark: "SparkSession") -> None:
+    def _tend(self) -> None:
         self._since_tended = 0
         is_due = time.monotonic() - self._vacuumed_at > _VACUUM_SECONDS
         if is_due:
             self._vacuumed_at = time.monotonic()
         hours = VACUUM_HOURS if is_due else None
-        tend(self._lake, spark, keep_seconds=self._flow.keep_seconds, vacuum_hours=hours)
+        tend(self._lake, self._spark, keep_seconds=self._flow.keep_seconds, vacuum_hours=hours)
+
+
+def _events(spark: "SparkSession", asked: Asked, pieces: list[Slice]) -> "DataFrame":
+    """Read where there is room to; not by `format("stem")`, whose every use starts a Python process to plan with."""
+    if not pieces:  # retention was quicker
+        return _no_events(spark)
+    return spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(partial(_read, asked, pieces), shapes.EVENTS)
+
+
+def _no_events(spark: "SparkSession") -> "DataFrame":
+    return spark.createDataFrame([], shapes.EVENTS)
+
+
+def _read(asked: Asked, pieces: list[Slice], numbers: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """Runs in an executor's Python."""
+    schema = arrow_schema(shapes.EVENTS)
+    with opened(asked) as store, uncollected():
+        for batch in numbers:
+            for number in batch.column("id").to_pylist():
+                yield from batches.of_slice(store, pieces[number], "events", schema)
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    """What Spark raises, in Stem's own words where they are behind it."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, ConnectionError, EOFError) as error:
+        raise _reason(error) from error
 
 
 def _sample(store: Store) -> list[dict[str, Any]]:
@@ -175,7 +224,7 @@ def _sample(store: Store) -> list[dict[str, Any]]:
 
 
 def _reason(error: Exception) -> StemError:
-    """What the stream died of, in its own words where they are Stem's."""
+    """What a batch died of, in its own words where they are Stem's."""
     text = str(error)
     for line in text.splitlines():
         kind, found, sentence = line.strip().partition(": ")
@@ -183,4 +232,4 @@ def _reason(error: Exception) -> StemError:
             is_usage = kind.rpartition(".")[2] in ("UsageError", "ConfigError")
             return UsageError(sentence) if is_usage else LakeRefused(sentence)
     first = text.strip().partition("\n")[0][:400]
-    return LakeRefused(f"The stream into the lake ended ({first}); nothing is lost, run it again.")
+    return LakeRefused(f"A batch could not be brought into the lake ({first}); nothing is lost, run it again.")

@@ -1,18 +1,13 @@
 """What the store has dropped before the pipeline could read it: found, told, and written down beside the lake."""
 
-import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from stem.contracts.store import Store
-from stem.pipeline.delta import file_system
+from stem.pipeline import storage
 from stem.pipeline.lake import Lake
 from stem.pipeline.scan import Piece
-
-if TYPE_CHECKING:
-    import pyarrow.fs as pafs
 
 _FILE = "gaps.json"
 
@@ -32,12 +27,11 @@ class Gap(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
-def gap_before(lake: Lake, store: Store, batch: int) -> Gap | None:
-    """None also for a batch that the lake has: what it brought may be dropped since."""
-    last = lake.events.last_batch(lake.id)
-    if last is None or last >= batch:
+def gap_after(lake: Lake, store: Store, position: str | None) -> Gap | None:
+    """Behind the last event that the lake has read; None also for a lake that has read none yet."""
+    if position is None:
         return None
-    missed = store.history.missed(_end_of(lake, last))
+    missed = store.history.missed(position)
     oldest = store.events.read(None, limit=1) if missed != 0 else []
     return Gap(missed, _last_read_at(lake), oldest[0].at) if oldest else None
 
@@ -46,39 +40,26 @@ def noted(lake: Lake, gap: Gap) -> None:
     """Twice is once."""
     known = gaps_of(lake)
     if gap not in known:
-        fs, path = _place(lake)
-        with fs.open_output_stream(f"{path}.new") as stream:
-            stream.write(msgspec.json.encode([*known, gap]))
-        fs.move(f"{path}.new", path)
+        storage.put(_place(lake), msgspec.json.encode([*known, gap]))
 
 
 def gaps_of(lake: Lake) -> list[Gap]:
     """Oldest first."""
-    fs, path = _place(lake)
-    try:
-        with fs.open_input_stream(path) as stream:
-            return msgspec.json.decode(stream.read(), type=list[Gap])
-    except FileNotFoundError:
-        return []
+    stored = storage.get(_place(lake))
+    return [] if stored is None else msgspec.json.decode(stored, type=list[Gap])
 
 
-def _place(lake: Lake) -> "tuple[pafs.FileSystem, str]":
-    fs, path = file_system(lake.root)
-    return fs, f"{path}/{_FILE}"
-
-
-def _end_of(lake: Lake, batch: int) -> str:
-    """As Spark has written it down: a version, a line of its own, an offset a source."""
-    fs, path = file_system(lake.checkpoint)
-    with fs.open_input_stream(f"{path}/offsets/{batch}") as stream:
-        offset: str = json.loads(stream.read().splitlines()[-1])["offset"]
-    return offset
+def _place(lake: Lake) -> str:
+    return f"{lake.root}/{_FILE}"
 
 
 def _last_read_at(lake: Lake) -> datetime:
+    """When the lake was begun, if retention has left it no event."""
     import pyarrow.compute as pc
 
     files = lake.events.files()
+    if not files:
+        return lake.events.created_at
     day = max(file.date for file in files)
     paths = tuple(file.path for file in files if file.date == day)
     found: datetime = pc.max(Piece(lake.events, paths).read(("at",), None)["at"]).as_py()

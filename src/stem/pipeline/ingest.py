@@ -19,19 +19,20 @@ Land = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """What foreachBatch calls. A crash between two commits leaves the rest to the next try, which skips what is there."""
+    """Called with each batch. A crash between two commits leaves the rest to the next try, which skips what is there."""
 
     lake: Lake
     sample: Sample = list  # partial rows of what no event tells
     land: Land = lambda _: None  # gold of a batch, where others read it; told again of one that is tried again
 
-    def __call__(self, events: "DataFrame", batch: int) -> int:
-        """Returns how many events it brought; 0 for a batch that was there."""
-        brought = self._written(events, batch)
+    def __call__(self, events: "DataFrame", batch: int, position: str | None = None) -> int:
+        """Bronze remembers the position with the batch: after a crash the next one begins behind it. Returns how many
+        events the batch brought; 0 for one that was there."""
+        brought = self._written(events, batch, position)
         self.land(batch)
         return brought
 
-    def _written(self, events: "DataFrame", batch: int) -> int:
+    def _written(self, events: "DataFrame", batch: int, position: str | None) -> int:
         lacking = [table for table in self.lake.tables if self._lacks(table, batch)]
         if not lacking:
             return 0
@@ -43,7 +44,8 @@ class Ingest:
         for table, files in zip(self.lake.tables, written, strict=True):
             if table is self.lake.rollups:
                 files = [*files, *self._sampled(batch)]
-            table.commit(files, app=self.lake.id, batch=batch)
+            reached = position if table is self.lake.events else None
+            table.commit(files, app=self.lake.id, batch=batch, position=reached)
         return sum(file.rows for file in written[0])
 
     def _outputs(self) -> list[Output]:

@@ -1,25 +1,26 @@
-"""The lake: bronze events, silver attempts, gold rollups, the stream's checkpoint, and a page that says whose it is."""
+"""The lake: bronze events, silver attempts, gold rollups, and a page that says whose it is."""
 
 import json
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stem.core.errors import LakeRefused
-from stem.pipeline import shapes
-from stem.pipeline.delta import Table, file_system
+from stem.pipeline import shapes, storage
+from stem.pipeline.delta import Table
 from stem.pipeline.rollups import gold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SCHEMA = 1  # grows when an older Stem could no longer write, or would misread, what a newer one wrote
+# Grows when an older Stem could no longer write, or would misread, what a newer one wrote. 1: how far it had read stood in a
+# checkpoint of Spark's; 2: it stands in the log of bronze.
+SCHEMA = 2
 _PAGE = "stem.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """`id` names the one stream that fills it: batches are numbered under it."""
+    """`id` names the one pipeline that fills it: batches are numbered under it."""
 
     root: str
     id: str
@@ -37,12 +38,26 @@ class Lake:
         return {self.events.root: "at", self.attempts.root: "finished_at", self.rollups.root: "minute"}[table.root]
 
     @property
-    def checkpoint(self) -> str:
-        return f"{self.root}/checkpoint"
+    def last_batch(self) -> int | None:
+        return self.events.last_batch(self.id)
 
     @property
-    def is_empty(self) -> bool:
-        return self.events.last_batch(self.id) is None
+    def position(self) -> str | None:
+        """The offset of the last event that bronze has; None before the first. Raises LakeRefused."""
+        if (last := self.last_batch) is None:
+            return None
+        told = self.events.position(self.id)
+        return (self._checkpointed(last) if told is None else told) or None
+
+    def _checkpointed(self, batch: int) -> str:
+        """Where Spark wrote it down, in lakes of schema 1: a version, a line of its own, an offset."""
+        path = f"{self.root}/checkpoint/offsets/{batch}"
+        if (page := storage.get(path)) is None:
+            raise LakeRefused(
+                f"The lake at {self.root} has lost its checkpoint, and events would be counted twice; restore {path}, or "
+                "begin another lake with --lake."
+            )
+        return str(json.loads(page.splitlines()[-1])["offset"])
 
     def show(self, spark: "SparkSession") -> None:
         """The views that queries name: events, attempts, rollups (a row a minute and key), partials (as written)."""
@@ -78,11 +93,8 @@ def prepared(root: str, source: str) -> Lake:
         )
     for table in lake.tables:
         table.create()
-    if not lake.is_empty and not _exists(f"{lake.checkpoint}/metadata"):
-        raise LakeRefused(
-            f"The lake at {root} has lost its checkpoint, and events would be counted twice; restore {lake.checkpoint}, "
-            "or begin another lake with --lake."
-        )
+    if page["schema"] != SCHEMA:
+        _write_page(root, {**page, "schema": SCHEMA})  # an older Stem would not see how far this one has read
     return lake
 
 
@@ -98,16 +110,15 @@ def _lake(root: str, page: dict[str, object]) -> Lake:
 
 
 def _page(root: str) -> dict[str, object] | None:
-    fs, path = file_system(root)
-    if not _exists(f"{root}/{_PAGE}"):
-        return None
     try:
-        with fs.open_input_stream(f"{path}/{_PAGE}") as stream:
-            page = json.loads(stream.read())
+        text = storage.get(f"{root}/{_PAGE}")
+        if text is None:
+            return None
+        page = json.loads(text)
         schema, _, _ = int(page["schema"]), page["id"], page["source"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LakeRefused(
-            f"{root}/{_PAGE} cannot be read ({error}), so this is no lake that can be used; restore it, or name "
+            f"{root}/{_PAGE} cannot be read ({storage.reason(error)}), so this is no lake that can be used; restore it, or name "
             "another with --lake."
         ) from error
     if schema > SCHEMA:
@@ -119,31 +130,24 @@ def _page(root: str) -> dict[str, object] | None:
 
 
 def _new_page(root: str, source: str) -> dict[str, object]:
-    fs, path = file_system(root)
-    page: dict[str, object] = {"schema": SCHEMA, "id": uuid.uuid4().hex, "source": source}
+    """Its id is the table's: of two that begin a lake at the same moment only one creates that."""
+    events = _lake(root, {"id": "", "source": source}).events
     try:
-        fs.create_dir(path, recursive=True)
-        with fs.open_output_stream(f"{path}/{_PAGE}.new") as stream:
-            stream.write(json.dumps(page).encode())
-        fs.move(f"{path}/{_PAGE}.new", f"{path}/{_PAGE}")
-    except OSError as error:
+        events.create()
+        page: dict[str, object] = {"schema": SCHEMA, "id": events.id.replace("-", ""), "source": source}
+        _write_page(root, page)
+    except (OSError, LakeRefused) as error:
         raise LakeRefused(
-            f"No lake can be made at {root} ({error}); name a place that you may write with --lake."
+            f"No lake can be made at {root} ({storage.reason(error)}); name a place that you may write with --lake."
         ) from error
     return page
 
 
-def _exists(uri: str) -> bool:
-    import pyarrow.fs as pafs
-
-    fs, path = file_system(uri)
-    try:
-        return bool(fs.get_file_info(path).type != pafs.FileType.NotFound)
-    except OSError as error:
-        raise LakeRefused(f"{uri} cannot be looked at ({error}); name a lake that you may read with --lake.") from error
+def _write_page(root: str, page: dict[str, object]) -> None:
+    storage.put(f"{root}/{_PAGE}", json.dumps(page).encode())
 
 
 def _absolute(root: str) -> str:
     from pathlib import Path
 
-    return root.rstrip("/") if "://" in root else str(Path(root).absolute())
+    return storage.checked(root).rstrip("/") if storage.is_remote(root) else str(Path(root).absolute())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from stem.pipeline.delta import ROWS_AT_ONCE, File, Table, arrow_schema, file_system
+from stem.pipeline.delta import ROWS_AT_ONCE, File, Table, arrow_schema
 from stem.pipeline.fallen import in_a_sentence
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Piece:
     def _dataset(self) -> "ds.Dataset":
         import pyarrow.dataset as ds
 
-        fs, root = file_system(self.table.root)
+        fs, root = self.table.file_system()
         paths = [f"{root}/{path}" for path in self.paths]
         return ds.dataset(paths, schema=arrow_schema(self.table.shape), format="parquet", filesystem=fs)
 

@@ -10,12 +10,11 @@ from stem.contracts.store import Store
 from stem.core.errors import UsageError
 from stem.pipeline.asked import EARLIEST, LATEST, asked
 from stem.pipeline.source import checked, of_table, read
+from stem.pipeline.stretch import cut, is_beyond
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
-
-_SMALL = 10_000  # events that are not worth a second Python process
 
 
 class StemStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -48,7 +47,7 @@ class StemStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             upto = self._store.history.advance(after, limit=limit.max_rows)
         else:
             upto = self._store.events.head() or after
-        if self._is_bounded and upto != after and self._is_past_target(upto):
+        if self._is_bounded and upto != after and self._is_beyond_target(upto):
             upto = self._target or after
         return _offset(upto)
 
@@ -65,10 +64,9 @@ class StemStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         after, upto = start["offset"] or None, end["offset"]
         if not upto or upto == after:
             return []
-        history = self._store.history
-        count = 1 if history.advance(after, limit=_SMALL) == upto else self.asked.partitions
         where = of_table(self.asked.table, self.asked.where(self._store.upkeep.now()))
-        return [InputPartition(piece) for piece in history.slices("events", where, count=count, after=after, upto=upto)]
+        pieces = cut(self._store.history, after, upto, partitions=self.asked.partitions, where=where)
+        return [InputPartition(piece) for piece in pieces]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         return read(self.asked, self.schema, partition)
@@ -87,11 +85,8 @@ class StemStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._opened = self.asked.open()
         return self._opened
 
-    def _is_past_target(self, upto: str | None) -> bool:
-        """Offsets cannot be compared, but there is a stretch from the target on only if it lies before."""
-        return self._target is None or bool(
-            self._store.history.slices("events", count=1, after=self._target, upto=upto)
-        )
+    def _is_beyond_target(self, upto: str | None) -> bool:
+        return self._target is None or is_beyond(self._store.history, upto, self._target)
 
     def _check(self, offset: str) -> None:
         try:
