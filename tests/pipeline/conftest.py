@@ -22,6 +22,8 @@ SLOW = {
     "test_jobs_cluster",
     "test_jobs_connect",
     "test_jobs_killed",
+    "test_lake_buckets",
+    "test_lake_connect",
     "test_lake_kills",
     "test_lake_stores",
     "test_sink_terminal",

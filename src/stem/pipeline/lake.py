@@ -111,14 +111,13 @@ def _lake(root: str, page: dict[str, object]) -> Lake:
 
 def _page(root: str) -> dict[str, object] | None:
     try:
-        text = storage.get(f"{root}/{_PAGE}")
-        if text is None:
+        if (text := _stored_page(root)) is None:
             return None
         page = json.loads(text)
         schema, _, _ = int(page["schema"]), page["id"], page["source"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise LakeRefused(
-            f"{root}/{_PAGE} cannot be read ({storage.reason(error)}), so this is no lake that can be used; restore it, or name "
+            f"{root}/{_PAGE} cannot be read ({error}), so this is no lake that can be used; restore it, or name "
             "another with --lake."
         ) from error
     if schema > SCHEMA:
@@ -129,6 +128,15 @@ def _page(root: str) -> dict[str, object] | None:
     return dict(page)
 
 
+def _stored_page(root: str) -> bytes | None:
+    try:
+        return storage.get(f"{root}/{_PAGE}")
+    except OSError as error:
+        raise LakeRefused(
+            f"The lake at {root} cannot be reached ({storage.reason(error)}); check the address, and that you may read there."
+        ) from error
+
+
 def _new_page(root: str, source: str) -> dict[str, object]:
     """Its id is the table's: of two that begin a lake at the same moment only one creates that."""
     events = _lake(root, {"id": "", "source": source}).events
@@ -137,8 +145,9 @@ def _new_page(root: str, source: str) -> dict[str, object]:
         page: dict[str, object] = {"schema": SCHEMA, "id": events.id.replace("-", ""), "source": source}
         _write_page(root, page)
     except (OSError, LakeRefused) as error:
+        cause = error.__cause__ if isinstance(error, LakeRefused) else error
         raise LakeRefused(
-            f"No lake can be made at {root} ({storage.reason(error)}); name a place that you may write with --lake."
+            f"No lake can be made at {root} ({storage.reason(cause or error)}); name a place that you may write with --lake."
         ) from error
     return page
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow.fs as pafs
 
 SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss")
-_VARIABLES = re.compile(r"(AWS|GOOGLE|AZURE)_\w+")
+OPTION = re.compile(r"(AWS|GOOGLE|AZURE)_\w+")
 _SECRET = re.compile(r"SECRET|PASSWORD|TOKEN|KEY|SAS|CREDENTIAL", re.IGNORECASE)
 _COLOUR = re.compile(r"\x1b\[[\d;]*m|↳")
 
@@ -44,7 +44,7 @@ def options_for(uri: str) -> dict[str, str]:
     """What the environment says of object stores, to be carried to executors, whose environment may say nothing."""
     if not is_remote(uri):
         return {}
-    return {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
+    return {name: value for name, value in os.environ.items() if OPTION.fullmatch(name)}
 
 
 def delta_options(uri: str, options: Mapping[str, str]) -> dict[str, str] | None:
@@ -94,11 +94,11 @@ def get(uri: str, options: Mapping[str, str] | None = None) -> bytes | None:
         return None
 
 
-def reason(error: Exception, options: Mapping[str, str] | None = None) -> str:
+def reason(error: BaseException, options: Mapping[str, str] | None = None) -> str:
     """What a library says, in one line and without secrets: its heading, and the last that it gives as the cause."""
     text = _COLOUR.sub("", str(error))
     for name, value in (os.environ | dict(options or {})).items():
-        if value and _VARIABLES.fullmatch(name) and _SECRET.search(name):
+        if value and OPTION.fullmatch(name) and _SECRET.search(name):
             text = text.replace(value, "***")
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("<")]
     return ": ".join(dict.fromkeys([*lines[:1], *lines[-1:]]))[:300] or type(error).__name__

@@ -1,0 +1,47 @@
+"""The lake through a real Spark Connect server: the batches are planned here and run there."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stem.backends import connect
+from stem.cli.main import run as stem
+from stem.contracts.store import Store
+from stem.core.config import Settings
+from support.past import live
+from support.sparkling import connect_server
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with connect_server(tmp_path_factory.mktemp("server")) as running:
+        yield running.address
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> Iterator[Store]:
+    store = connect(f"sqlite:///{tmp_path}/stem.db", Settings())
+    live(store, 300)
+    yield store
+    store.upkeep.close()
+
+
+def test_every_command_of_the_lake_works_on_a_connect_server(
+    remote: str, past: Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lake = ["--lake", str(tmp_path / "lake"), "--remote", remote]
+    brought = 0
+    for _ in range(2):
+        live(past, 50)
+        assert stem(["pipeline", "run", "--batch", "1000", "--broker-url", past.url, *lake, "--json"]) == 0
+        brought += json.loads(capfd.readouterr().out)["events"]
+    logged = past.events.read(None, limit=10_000)
+    assert brought == len(logged)
+    count = "select count(*) as n, count(distinct offset) as m from events"
+    assert stem(["pipeline", "sql", count, "--format", "json", *lake]) == 0
+    assert capfd.readouterr().out.count(str(len(logged))) == 2
+    assert stem(["pipeline", "report", "--format", "json", *lake]) == 0
+    assert json.loads(capfd.readouterr().out)
+    assert stem(["pipeline", "doctor", "--remote", remote]) == 0
