@@ -2,8 +2,10 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+import stem.pipeline
 from stem.core.config import Pipeline
 from stem.core.errors import ConfigError, SparkUnavailable
 from stem.pipeline import ahead, interpreter, java
 from stem.pipeline.session import session
+from support.importing import imported
 
+SLOWNESS = 4  # of a machine that others use at the same time; it took 19 minutes
 STEM = Path(sys.executable).with_name("stem")
 
 
@@ -113,6 +118,35 @@ def test_a_master_that_is_not_there_is_told_in_one_sentence(tmp_path: Path) -> N
     done = run("pipeline", "doctor", "--remote", "sc://127.0.0.1:1;token=hush", cwd=tmp_path)
     assert done.returncode == 70
     assert "did not answer" in done.stdout and "hush" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("scheme", ["sc", "spark"])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_an_address_at_which_no_spark_answers_is_told_within_half_a_minute(
+    tmp_path: Path, scheme: str, is_there: bool
+) -> None:
+    """Nothing there, and something that accepts connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        if not is_there:
+            silent.close()
+        option = "--remote" if scheme == "sc" else "--master"
+        for words in (("pipeline", "doctor"), ("pipeline", "run", "--broker-url", f"sqlite:///{tmp_path}/stem.db")):
+            began = time.monotonic()
+            done = run(*words, option, f"{scheme}://127.0.0.1:{port}", cwd=tmp_path)
+            took = time.monotonic() - began
+            assert done.returncode == 70, done.stderr
+            assert "correct the address" in done.stdout + done.stderr and "Traceback" not in done.stderr
+            assert took < (10 if not is_there else 30) * SLOWNESS, f"{took:.0f} s"
+
+
+def test_the_doctor_knows_every_package_that_the_pipeline_imports() -> None:
+    from stem.pipeline.doctor import PACKAGES
+
+    source = Path(stem.pipeline.__file__).parent
+    found = {name for path in source.rglob("*.py") for name in imported(path)}
+    base = {"msgspec", "click", "rich", "cryptography", "yaml"}
+    assert found - sys.stdlib_module_names - base - {"stem"} - set(PACKAGES) == set()
 
 
 def test_two_places_to_run_are_one_too_many() -> None:

@@ -1,20 +1,23 @@
 """What the package imports is what it declares: a user has none of the packages of our development environment."""
 
-import ast
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
+from support.importing import imported
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
-# Packages whose import name is not their own, and Spark's bridge to Java, which comes with exactly its version.
-IMPORTED_AS = {"pyyaml": ["yaml"], "pyspark": ["pyspark", "py4j"], "opentelemetry-api": ["opentelemetry"]}
+# Packages whose import name is not their own, and what comes with exactly PySpark's version: the bridge to Java, Connect.
+IMPORTED_AS = {"pyyaml": ["yaml"], "pyspark": ["pyspark", "py4j", "grpc"], "opentelemetry-api": ["opentelemetry"]}
+
+# Looked for in a user's own program, and left alone where that has none.
+OF_THE_USER = {"django", "asgiref"}
 
 
 def declared(requirements: list[str]) -> set[str]:
@@ -22,17 +25,8 @@ def declared(requirements: list[str]) -> set[str]:
     return {module for name in names for module in IMPORTED_AS.get(name, [name])}
 
 
-def imported(path: Path) -> Iterator[str]:
-    """The packages that a file names, at its head or within its functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module.partition(".")[0]
-
-
 def strangers(paths: list[Path], allowed: set[str]) -> dict[str, list[str]]:
-    known = allowed | sys.stdlib_module_names | {"stem", "pyspark_stem"}
+    known = allowed | sys.stdlib_module_names | {"stem", "pyspark_stem"} | OF_THE_USER
     return {
         name: [str(path.relative_to(ROOT)) for path in paths if name in set(imported(path))]
         for name in {name for path in paths for name in imported(path)} - known

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stem.core.config import Pipeline
 from stem.core.errors import ConfigError, SparkUnavailable
-from stem.pipeline import ahead, interpreter, java
+from stem.pipeline import ahead, interpreter, java, probe
 from stem.pipeline.fallen import MEMORY, brief
 from stem.runtime.configfile import configured
 
@@ -92,6 +92,7 @@ def connected(name: str, remote: str, conf: Mapping[str, str]) -> "SparkSession"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     runtime = {key: value for key, value in conf.items() if key.startswith("spark.sql.") and "python" not in key}
     try:
+        probe.check_connect(remote)
         spark = SparkSession.builder.remote(remote).appName(name).getOrCreate()
         for key, value in runtime.items():
             with contextlib.suppress(Exception):  # a static one: the server's holds
@@ -100,6 +101,8 @@ def connected(name: str, remote: str, conf: Mapping[str, str]) -> "SparkSession"
         raise SparkUnavailable(
             f"Spark Connect needs a package that is not here ({error}); pip install 'stem-tasks[spark]'."
         ) from error
+    except SparkUnavailable:
+        raise
     except Exception as error:
         reason = str(error).strip().partition("\n")[0].replace(_parameters(remote), "***")
         raise SparkUnavailable(
@@ -115,6 +118,7 @@ def start(
     """A classic session and its JVM. Raises SparkUnavailable."""
     from pyspark.sql import SparkSession
 
+    probe.check_master(master)
     found = java.find()
     is_local = master.startswith("local")
     wanted = {**_DEFAULTS, **(_EMBEDDED if is_local else {}), **(conf or {})}
@@ -127,8 +131,10 @@ def start(
         os.environ.setdefault(variable, sys.executable)
     with _launching(found, wanted, options, is_local=is_local):
         try:
-            with ahead.imported(), ahead.launched(settings):
+            with ahead.imported(), ahead.launched(settings), probe.registering(master):
                 spark = builder.getOrCreate()
+        except SparkUnavailable:
+            raise
         except Exception as error:
             raise SparkUnavailable(_why_not(master, error)) from error
     _hush()
