@@ -3,8 +3,11 @@
 Names load when first used, so that `import stem` costs next to nothing.
 """
 
+import os.path
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+__version__: str
 
 if TYPE_CHECKING:
     from stem.client.app import Stem as Stem
@@ -76,10 +79,24 @@ _HOMES = {
     "stem.worker.settings": ("WorkerSettings",),
     "stem.worker.supervisor": ("Worker",),
 }
+# Another library is called `stem` on import, too. Installed beside ours it has replaced some of these files.
+if os.path.isdir(os.path.join(os.path.dirname(__file__), "descriptor")):
+    import warnings
+
+    warnings.warn(
+        "Another package is installed over Stem's own files: 'stem' is a different library, this one is 'stem-tasks'. "
+        "Run: pip uninstall stem && pip install --force-reinstall stem-tasks",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("stem-tasks")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'stem' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)

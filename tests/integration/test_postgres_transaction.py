@@ -163,7 +163,7 @@ def test_a_database_without_the_schema_is_refused(joinable: Store, postgres_serv
 
 
 def test_something_that_is_no_connection_is_refused(joinable: Store) -> None:
-    with pytest.raises(UsageError, match="got a int"):
+    with pytest.raises(UsageError, match="got an object of type int"):
         joinable.broker.push([a_push("a")], connection=42)
 
 

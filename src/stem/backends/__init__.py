@@ -10,7 +10,7 @@ import msgspec
 
 from stem.contracts.revokes import Revokes
 from stem.contracts.store import Store
-from stem.core.config import Settings, masked
+from stem.core.config import Settings, masked, without_driver
 from stem.core.errors import ConfigError
 
 _MODULES = {
@@ -36,7 +36,7 @@ class RevokeStore:
 
 def connect(url: str, settings: Settings) -> Store:
     """Open the store that the URL names, its schema made or migrated. Raises ConfigError, StoreUnavailable, StoreRefused."""
-    return _connect(_MODULES[check_url(url)][0], url, settings)
+    return _connect(_MODULES[check_url(url)][0], without_driver(url), settings)
 
 
 def connect_briefly(url: str, settings: Settings) -> Store:
@@ -45,7 +45,7 @@ def connect_briefly(url: str, settings: Settings) -> Store:
     own)."""
     scheme = check_url(url)
     _preload_briefly(scheme)
-    return _connect(_BRIEF.get(scheme, _MODULES[scheme][0]), url, settings)
+    return _connect(_BRIEF.get(scheme, _MODULES[scheme][0]), without_driver(url), settings)
 
 
 def _connect(module: str, url: str, settings: Settings) -> Store:
@@ -106,7 +106,7 @@ def is_file(url: str) -> bool:
 def check_url(url: str) -> str:
     """The scheme of a store that Stem knows. Opens nothing. Raises ConfigError."""
     try:
-        scheme = urlsplit(url).scheme
+        scheme = urlsplit(without_driver(url)).scheme
     except ValueError as error:
         raise ConfigError(f"{masked(url)!r} is not a URL ({error}); use a form like redis://host:6379/0.") from error
     if scheme not in _MODULES:

@@ -51,6 +51,7 @@ def join(broker: Store, results: Store) -> Store:
             crosses_processes=broker.capabilities.crosses_processes and results.capabilities.crosses_processes,
             crosses_machines=broker.capabilities.crosses_machines and results.capabilities.crosses_machines,
             joins_transactions=broker.capabilities.joins_transactions,
+            joins_async_transactions=broker.capabilities.joins_async_transactions,
         ),
         broker=SplitBroker(broker, results.results),
         deadletters=broker.deadletters,

@@ -9,7 +9,7 @@ import click
 
 from stem.cli import failure
 from stem.cli.later import Later
-from stem.core.errors import UsageError
+from stem.core.errors import ConfigError, UsageError
 
 NOUNS = ("worker", "enqueue", "task", "queue", "dlq", "health", "config", "pipeline")  # a file each
 INTERRUPTED = 130
@@ -49,7 +49,19 @@ def _open_what_is_closed() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
+def _check_files_are_ours() -> None:
+    """`pip install stem` is another library, whose package has the same name."""
+    import stem
+
+    if not hasattr(stem, "_HOMES"):
+        raise ConfigError(
+            "Another package has replaced Stem's own files: 'stem' is a different library, this one is 'stem-tasks'; run: "
+            "pip uninstall stem && pip install --force-reinstall stem-tasks"
+        )
+
+
 def _invoke(arguments: Sequence[str]) -> int:
+    _check_files_are_ours()
     _check_text(arguments)
     try:
         # Not `cli.main()`, which has exit codes and words of its own for errors, Ctrl-C and closed pipes.

@@ -11,6 +11,7 @@ import msgspec
 from stem.client.context import TaskContext
 from stem.client.definition import defaults, define, elsewhere, same_function
 from stem.client.handle import TaskHandle
+from stem.client.hints import OF_APPS, missing, option_meant
 from stem.client.link import Link
 from stem.client.middleware import Hooks, Middleware
 from stem.client.options import CallOptions, Classes, Duration, TaskOptions
@@ -125,6 +126,8 @@ class Stem:
         Its name is the function's module and qualified name unless `name` says otherwise; names are what travels, so
         give one where code may move. Raises InvalidTask.
         """
+        if not isinstance(self, Stem):
+            raise InvalidTask("Stem.task is used without an app; make one first: app = Stem(), then @app.task.")
         if function is not None:
             return self._register(function, options)
         return lambda decorated: self._register(decorated, options)
@@ -169,6 +172,11 @@ class Stem:
         """Close the store, if it was opened. Using the app again opens it again."""
         self.link.close()
 
+    if not TYPE_CHECKING:  # a type checker would take any name
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(self, name, OF_APPS)
+
     def __enter__(self) -> Self:
         return self
 
@@ -179,9 +187,8 @@ class Stem:
 
     def _register(self, function: Callable[..., Any], options: TaskOptions) -> Task[..., Any]:
         if unknown := options.keys() - TaskOptions.__annotations__.keys():
-            raise InvalidTask(
-                f"There is no task option {min(unknown)!r}; the options are {', '.join(TaskOptions.__annotations__)}."
-            )
+            hint = option_meant(min(unknown), TaskOptions.__annotations__)
+            raise InvalidTask(f"There is no task option {min(unknown)!r}{hint}.")
         definition = define(function, self.defaults, **options)
         for name in (definition.name, *definition.aliases):
             known = self._tasks.get(name)

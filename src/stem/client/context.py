@@ -149,11 +149,11 @@ class TaskContext:
         self.has_told = True
         self._tell({"fraction": fraction, "message": message, **data})
 
-    def extend_lease(self, seconds: float | timedelta) -> None:
+    def extend_lease(self, seconds: float | timedelta | str) -> None:
         """Keep the task for at least this long, whatever becomes of renewals. Raises InvalidTask, TaskRevoked."""
         self._channel.extend(checked_seconds("The extension of a lease", seconds, above_zero=True))
 
-    def retry(self, delay: float | timedelta | None = None, reason: str = "") -> NoReturn:
+    def retry(self, delay: float | timedelta | str | None = None, reason: str = "") -> NoReturn:
         """End this attempt as a failure worth a retry, due after `delay` (None: as the task's policy says).
 
         With no retries left it is a dead letter, as any failure. Raises InvalidTask for a delay that is none.

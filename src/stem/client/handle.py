@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
+from stem.client.hints import OF_HANDLES, missing
 from stem.client.link import Link
 from stem.core.envelope import check_id
 from stem.core.errors import RemoteTraceback, StemError, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
@@ -127,6 +128,11 @@ class TaskHandle(Generic[R]):
 
     def __await__(self) -> Generator[Any, None, R]:
         return self.aget().__await__()
+
+    if not TYPE_CHECKING:  # a type checker would take any name
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(self, name, OF_HANDLES)
 
     def _caught_up(self) -> TaskRecord:
         self._link.before_wait()

@@ -104,11 +104,15 @@ def _arguments(call: Admitted, context: TaskContext) -> dict[str, Any]:
 
 
 def _returned(call: Admitted, value: Any) -> Returned | Raised:
-    """A value without a JSON form is not worth a retry: it would come out the same again."""
+    """A value without a JSON form, or of another type than was promised, is not worth a retry: it would come out the
+    same again."""
     try:
-        return Returned(encode_json(value, what="the result", limit_bytes=call.limit_bytes))
+        encoded = encode_json(value, what="the result", limit_bytes=call.limit_bytes)
     except InvalidArguments as error:
         return Raised(TaskError("UnserialisableResult", str(error)))
+    signature = call.definition.signature
+    fault = None if signature is None else signature.result_fault(encoded)
+    return Returned(encoded) if fault is None else Raised(TaskError("ResultTypeMismatch", fault))
 
 
 def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Raised | Revoked:

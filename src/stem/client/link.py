@@ -67,19 +67,20 @@ class Link:
             return receipts
         if connection is None:
             return patiently(lambda: self.store.broker.push(pushes), self.settings.timeout_seconds)
-        if not self.store.capabilities.joins_transactions:
-            raise UsageError(
-                f"The store {masked(self.store.url)} cannot join a transaction; enqueue without connection= after the commit, "
-                "or keep the tasks in the Postgres or SQLite database of the transaction."
-            )
+        _check_connection(self.store, connection)
         return self.store.broker.push(pushes, connection=connection)
 
     async def apush(self, pushes: Sequence[Push], connection: object | None = None) -> list[Receipt]:
-        if connection is not None:
-            return self.push(pushes, connection)  # the caller's connection belongs to the caller's thread
         import asyncio
 
-        return await asyncio.to_thread(self.push, pushes)
+        if connection is None:
+            return await asyncio.to_thread(self.push, pushes)
+        from stem.contracts.async_connection import AsyncConnection, is_async
+
+        if not is_async(connection):
+            return self.push(pushes, connection)  # the caller's connection belongs to the caller's thread
+        on_its_loop = AsyncConnection(connection, asyncio.get_running_loop())
+        return await asyncio.to_thread(self.push, pushes, on_its_loop)
 
     @contextmanager
     def revokes(self) -> Iterator[Revokes]:
@@ -144,6 +145,27 @@ def open_store(settings: Settings) -> Store:
     except StemError:
         broker.upkeep.close()
         raise
+
+
+def _check_connection(store: Store, connection: object) -> None:
+    from stem.contracts.async_connection import AsyncConnection, is_async
+
+    can, where = store.capabilities, masked(store.url)
+    if not can.joins_transactions:
+        raise UsageError(
+            f"The store {where} cannot join a transaction; enqueue without connection= after the commit, "
+            "or keep the tasks in the Postgres or SQLite database of the transaction."
+        )
+    if is_async(connection):
+        raise UsageError(
+            f"connection= got an async connection ({type(connection).__name__}), which only async code can use; "
+            "write: await task.options(connection=…).aenqueue(…)."
+        )
+    if isinstance(connection, AsyncConnection) and not can.joins_async_transactions:
+        raise UsageError(
+            f"The store {where} cannot join the transaction of an async connection "
+            f"({type(connection.connection).__name__}); pass a plain one, such as sqlite3's, or enqueue after the commit."
+        )
 
 
 def _nothing() -> None: ...

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypedDict
 
 import msgspec
 
+from stem.client.hints import option_meant
 from stem.client.policy import (
     MAX_SECONDS,
     RetryWish,
@@ -16,10 +17,11 @@ from stem.client.policy import (
 from stem.core.encode import encode_json
 from stem.core.envelope import check_headers, check_id, check_moment, check_priority, check_queue
 from stem.core.errors import InvalidTask
+from stem.core.option import duration
 from stem.core.retry import RetryStrategy
 
 UntilDone = Literal["until_done"]
-Duration = float | timedelta
+Duration = float | timedelta | str  # seconds, or a text like "250ms", "30s", "5m", "2h", "1d"
 Classes = type[BaseException] | tuple[type[BaseException], ...]
 
 MAX_HEADERS_BYTES = 16 * 1024
@@ -101,7 +103,7 @@ def planned(plan: Plan, options: Mapping[str, Any]) -> Plan:
     for name, value in options.items():
         check = _CHECKS.get(name)
         if check is None:
-            raise InvalidTask(f"There is no option {name!r}; the options are {', '.join(_CHECKS)}.")
+            raise InvalidTask(f"There is no option {name!r}{option_meant(name, _CHECKS)}.")
         if value is not None:
             changes.update(check(value))
     made = msgspec.structs.replace(plan, **changes)
@@ -152,8 +154,8 @@ def check_unique(value: Any) -> UntilDone | float | Literal[""]:
         return ""
     if value == "until_done":
         return "until_done"
-    if isinstance(value, str):
-        raise InvalidTask(f"unique is {value!r}; use 'until_done' or a number of seconds.")
+    if isinstance(value, str) and duration(value) is None:
+        raise InvalidTask(f"unique is {value!r}; use 'until_done', a number of seconds, or a duration like '10m'.")
     return seconds("unique", value, above_zero=True)
 
 

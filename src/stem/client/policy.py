@@ -7,12 +7,13 @@ from typing import Any
 
 from stem.core.envelope import Envelope
 from stem.core.errors import InvalidTask
+from stem.core.option import duration
 from stem.core.record import TaskError
 from stem.core.retry import Delays, Exponential, Fixed, RetryStrategy, delay
 from stem.core.settle import Policy
 
 RetryCallable = Callable[[int, TaskError], float]
-RetryWish = RetryStrategy | float | Sequence[float] | RetryCallable
+RetryWish = RetryStrategy | float | str | Sequence[float | str] | RetryCallable
 
 MAX_RETRIES = 1_000_000
 MAX_SECONDS = 100 * 365 * 86400.0
@@ -73,13 +74,18 @@ def check_classes(what: str, value: Any) -> tuple[type[BaseException], ...]:
 
 
 def seconds(what: str, value: Any, *, above_zero: bool = False) -> float:
-    """A duration in seconds from a number or a timedelta. Raises InvalidTask."""
+    """A duration in seconds from a number, a timedelta, or a text like `30m`. Raises InvalidTask."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
+    if isinstance(value, str):
+        text = duration(value)
+        value = value if text is None else text
     if isinstance(value, int) and abs(value) > MAX_SECONDS:
         value = math.inf if value > 0 else -math.inf  # a whole number may be too long for a float
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise InvalidTask(f"{what} is {value!r}; give a number of seconds or a timedelta.")
+        raise InvalidTask(
+            f"{what} is {value!r}; give a number of seconds, a timedelta, or a text like '30s', '5m' or '2h'."
+        )
     if value < 0 or (above_zero and value == 0):
         raise InvalidTask(f"{what} is {value:g} s; it must {'be above zero' if above_zero else 'not be negative'}.")
     if value > MAX_SECONDS:

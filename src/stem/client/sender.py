@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
 from stem.client.compose import compose, draft
 from stem.client.definition import Definition
 from stem.client.handle import TaskHandle
+from stem.client.hints import OF_TASKS, missing
 from stem.client.link import Link
 from stem.client.options import CallOptions, Plan, check_limits, planned
 from stem.client.reachable import check_reachable
@@ -139,6 +140,11 @@ class Sender(Generic[P, R]):
         if load.pushes:
             await store()
         return load.bulk
+
+    if not TYPE_CHECKING:  # a type checker would take any name
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(self, name, OF_TASKS)
 
     def _base(self, item: Item[P, R]) -> Plan:
         """The sender's plan, without its start where the item has one of its own."""

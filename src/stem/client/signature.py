@@ -1,7 +1,8 @@
 """What a task's function takes and returns: bind a call to it, check it, and decode it again where it runs."""
 
 import inspect
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -10,11 +11,19 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from stem.client.context import TaskContext
+from stem.client.hints import call_option
+from stem.client.options import CallOptions
+from stem.core.encode import encode_json
 from stem.core.envelope import encode_args
 from stem.core.errors import InvalidArguments, InvalidTask
 from stem.core.ids import canonical
+from stem.core.plain import from_plain, has_plain, to_plain
+
+log = logging.getLogger("stem.client")
 
 Fills = Callable[[str, object], bool]  # whether an engine gives the parameter of this name and hint its value
+
+_UNCHANGED = frozenset({type(None), bool, int, float, str, list, tuple, dict})
 
 CONTEXT_CLASS = TaskContext.__name__  # what is left of an annotation that cannot be resolved
 
@@ -51,7 +60,11 @@ class Signature:
         self._takes_more = extra is not None
         self._extra_type = _json_type(hints.get(extra.name, Any)) if extra is not None else None
         self._decoder = _decoder(name, named, hints, forbid_unknown=extra is None)
-        self._returns = msgspec.json.Decoder(_json_type(hints.get("return", Any)))
+        # What JSON changes in these, nothing changes back.
+        self._untyped = {p.name for p in named if _json_type(hints.get(p.name, Any)) is Any}
+        returned = _json_type(hints.get("return", Any))
+        self._returns = msgspec.json.Decoder(returned, dec_hook=from_plain)
+        self._checks_result = returned not in (Any, None, type(None))
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The call as one object of named arguments. Raises InvalidArguments."""
@@ -81,19 +94,45 @@ class Signature:
         if given <= self._known:
             return
         if not self._takes_more:
-            unknown = ", ".join(sorted(repr(name) for name in given - self._known))
-            raise InvalidArguments(f"{self.name} has no argument {unknown}; {self._usage()}.")
+            raise InvalidArguments(self._unknown(given - self._known))
         if twice := self.given & given:
             raise InvalidArguments(f"Argument {min(twice)!r} of {self.name} is filled in by the worker; leave it out.")
 
     def encode(self, arguments: Mapping[str, Any], *, limit_bytes: int) -> Raw:
         """The JSON of bound arguments, checked against the annotations. Raises InvalidArguments."""
-        encoded = encode_args(arguments, limit_bytes=limit_bytes)
+        try:
+            encoded = encode_args(arguments, limit_bytes=limit_bytes)
+        except InvalidArguments:
+            self._blame_one(arguments, limit_bytes)
+            raise
         if self._takes_more:
             self.decode(encoded)
         else:
             self._decoded(encoded)
+        if self._untyped:
+            self._warn_of_changed(arguments)
         return encoded
+
+    def _blame_one(self, arguments: Mapping[str, Any], limit_bytes: int) -> None:
+        """Raises InvalidArguments for the first argument that is at fault by itself."""
+        for name, value in arguments.items():
+            encode_json(value, what=f"argument {name!r} of {self.name}", limit_bytes=limit_bytes)
+
+    def _warn_of_changed(self, arguments: Mapping[str, Any]) -> None:
+        """Once for each parameter: without an annotation the function gets what JSON made of the value."""
+        for name in self._untyped & arguments.keys():
+            kind = type(arguments[name])
+            if kind not in _UNCHANGED:
+                self._untyped.discard(name)
+                log.warning(
+                    "Argument %r of %s is a %s and arrives as plain JSON, because the parameter has no annotation that "
+                    "could restore it; annotate it: %s: %s.",
+                    name,
+                    self.name,
+                    kind.__qualname__,
+                    name,
+                    kind.__qualname__,
+                )
 
     def fits(self, lines: bytes) -> bool:
         """Whether every line is the JSON of arguments that `encode` would let pass. False may also say that they have to be
@@ -126,7 +165,8 @@ class Signature:
         for name, (default, hint) in self._defaults.items():
             # A default may be anything; one that no argument can equal is left out.
             with suppress(Exception):
-                forms[name] = bytes(canonical(msgspec.convert(msgspec.to_builtins(default), _json_type(hint))))
+                plain = msgspec.to_builtins(default, enc_hook=to_plain)
+                forms[name] = bytes(canonical(msgspec.convert(plain, _json_type(hint), dec_hook=from_plain)))
         return forms
 
     def decode_result(self, payload: Raw) -> Any:
@@ -135,6 +175,18 @@ class Signature:
             return self._returns.decode(payload)
         except msgspec.ValidationError:
             return msgspec.json.decode(payload)
+
+    def result_fault(self, payload: Raw) -> str | None:
+        """A sentence where the returned value is not what the annotation says."""
+        if not self._checks_result:
+            return None
+        try:
+            self._returns.decode(payload)
+        except Exception as error:  # noqa: BLE001 - as in `_decoded`
+            return (
+                f"{self.name} returned what its annotation does not allow: {error}; correct the code or the annotation."
+            )
+        return None
 
     def _decoded(self, encoded: Raw) -> Any:
         try:
@@ -145,7 +197,7 @@ class Signature:
     def _more(self, encoded: Raw) -> dict[str, Any]:
         try:
             return {
-                name: msgspec.convert(value, self._extra_type)
+                name: msgspec.convert(value, self._extra_type, dec_hook=from_plain)
                 for name, value in msgspec.json.decode(encoded, type=dict[str, Any]).items()
                 if name not in self._known and name not in self.given
             }
@@ -154,6 +206,16 @@ class Signature:
 
     def _misfit(self, error: Exception) -> InvalidArguments:
         return InvalidArguments(f"The arguments do not fit {self.name}: {error}; {self._usage()}.")
+
+    def _unknown(self, names: Set[str]) -> str:
+        first = min(names)
+        option = call_option(first, CallOptions.__annotations__)
+        if option is None:
+            return f"{self.name} has no argument {', '.join(map(repr, sorted(names)))}; {self._usage()}."
+        return (
+            f"{self.name} has no argument {first!r}, which is an option of the call; "
+            f"write it as task.options({option}=…).enqueue(…)."
+        )
 
     def _usage(self) -> str:
         shown = [name if name in self._required else f"{name}=…" for name in self.names]
@@ -195,7 +257,7 @@ def _decoder(
         rename={f"a{number}": parameter.name for number, parameter in enumerate(parameters)},
         namespace={"__doc__": f"The arguments of {name}."},
     )
-    return msgspec.json.Decoder(struct)
+    return msgspec.json.Decoder(struct, dec_hook=from_plain)
 
 
 def _or_unset(wanted: Any) -> Any:
@@ -247,12 +309,12 @@ def _json_type(hint: Any) -> Any:
 
 
 def _holds_custom(info: Any, seen: set[int]) -> bool:
-    """Whether a class that JSON has no form for hides somewhere in the type."""
+    """Whether a class that JSON has no form for, and we have none, hides somewhere in the type."""
     if id(info) in seen:
         return False
     seen.add(id(info))
     if isinstance(info, msgspec.inspect.CustomType):
-        return True
+        return not has_plain(info.cls)
     if isinstance(info, tuple):
         return any(_holds_custom(part, seen) for part in info)
     if isinstance(info, (msgspec.inspect.Type, msgspec.inspect.Field)):

@@ -26,6 +26,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     crosses_processes: bool
     crosses_machines: bool
     joins_transactions: bool
+    joins_async_transactions: bool = False
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -37,6 +37,7 @@ MAX_EVENTS_COUNT = 10**12
 # The password ends at the last @ of the authority; with a raw slash in it, at the last @ unless what stands there is a port.
 _USERINFO = re.compile(r"^([^:/?#]+://[^/?#@:]*):(?:[^/?#]*|(?!\d+[/?#]).*)@")
 _SECRET_OPTION = re.compile(r"(?<=[?&])(\w*(?:password|passwd|secret))=[^&#]*", re.IGNORECASE)
+_DRIVER = re.compile(r"^(\w+)\+\w+:")
 TRANSPORTS = frozenset({"broker", "broadcast", "http", "polling"})
 
 _ALLOWED = re.compile(r"((\*\.)?[A-Za-z0-9][A-Za-z0-9.\-]*|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?", re.ASCII)
@@ -103,6 +104,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     signature_max_age_seconds: float | None = None  # of tasks, counted from when they are due; None: any age
     control: Control = Control()
     pipeline: Pipeline = Pipeline()
+
+    def __post_init__(self) -> None:
+        for name in ("broker_url", "results_url", "revokes_url"):
+            if isinstance(url := getattr(self, name), str) and "+" in url:
+                msgspec.structs.force_setattr(self, name, without_driver(url))
 
     def __repr__(self) -> str:
         """Without what is secret, for it may end in a log."""
@@ -262,6 +268,11 @@ def check_namespace(value: str) -> str:
     if not isinstance(value, str) or not _NAMESPACE.fullmatch(value):
         raise ConfigError(f"Namespace {value!r} is not 1 to 64 of letters, digits, '.', '_' and '-'.")
     return value
+
+
+def without_driver(url: str) -> str:
+    """`postgresql+psycopg://…`, as SQLAlchemy writes it, without the driver: which one is used is up to Stem."""
+    return _DRIVER.sub(r"\1:", url)
 
 
 def masked(url: str) -> str:

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from stem.core.errors import InvalidArguments
+from stem.core.plain import to_plain
 
+_encoder = msgspec.json.Encoder(enc_hook=to_plain)
 _ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -16,17 +18,18 @@ def encode_json(value: Any, *, what: str, limit_bytes: int) -> msgspec.Raw:
     """JSON that every store keeps and every reader can read again. `what` is the value's name in a sentence.
     Raises InvalidArguments."""
     try:
-        encoded = msgspec.json.encode(value)
+        encoded = _encoder.encode(value)
     except RecursionError as error:
         raise _too_deep(what) from error
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
         raise InvalidArguments(
-            f"Something in {what} is not JSON ({error}); use strings, numbers, lists, dicts, dataclasses or msgspec structs."
+            f"Something in {what} is not JSON ({error}); use strings, numbers, lists, dicts, dataclasses, "
+            "Pydantic models or msgspec structs."
         ) from error
     if len(encoded) > limit_bytes:
         raise InvalidArguments(
             f"The JSON of {what} takes {len(encoded):,} bytes and the limit is {limit_bytes:,}; "
-            "store the data elsewhere and pass a reference, or raise max_args_bytes."
+            "store the data elsewhere and pass a reference, or raise max_args_bytes, which bounds results as well."
         )
     if b"\\u0000" in encoded and _ESCAPED_NUL.search(encoded):
         raise InvalidArguments(f"A text in {what} holds a NUL character, which not every store can keep; remove it.")

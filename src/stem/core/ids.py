@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from stem.core.plain import to_plain
+
 
 def uuid7(now_seconds: float, random_bytes: bytes) -> str:
     """A time-ordered id from a wall-clock moment and ten random bytes."""
@@ -18,7 +20,9 @@ def uuid7(now_seconds: float, random_bytes: bytes) -> str:
 def canonical(value: Any) -> msgspec.Raw:
     """The same JSON for the same value, whatever the order of its keys and sets and the time zones of its moments.
     Raises TypeError for a set that has no order."""
-    plain = msgspec.to_builtins(value, str_keys=True, order="deterministic", builtin_types=(datetime,))
+    plain = msgspec.to_builtins(
+        value, str_keys=True, order="deterministic", builtin_types=(datetime,), enc_hook=to_plain
+    )
     return msgspec.Raw(msgspec.json.encode(_in_utc(plain), order="sorted"))
 
 

@@ -39,7 +39,7 @@ REFUSED: list[dict[str, Any]] = [
     {"delay": 10**400},
     {"delay": -(10**400)},
     {"delay": timedelta(seconds=-1)},
-    {"delay": "5"},
+    {"delay": "soon"},
     {"delay": True},
     {"not_before": datetime(2030, 1, 1)},
     {"not_before": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))},

@@ -11,6 +11,7 @@ from psycopg.rows import tuple_row
 from stem.backends.postgres.address import Address
 from stem.backends.postgres.pushing import Run
 from stem.backends.postgres.refusals import translated, unstorable
+from stem.contracts.async_connection import AsyncConnection
 from stem.core.errors import UsageError
 
 _IN_TRANSACTION = 2  # as libpq counts: idle, active, in transaction, in error
@@ -21,12 +22,16 @@ _MISSING = {"3F000", "42883", "42P01"}
 def joined(connection: object, address: Address) -> Iterator[Run]:
     """A way to execute statements in that transaction: never committed here, gone if the caller rolls back.
 
-    Takes a psycopg or psycopg2 connection, a SQLAlchemy Connection or Session, or Django's connection. It must be to the
+    Takes a psycopg or psycopg2 connection, a SQLAlchemy Connection or Session, Django's connection, or psycopg's and
+    SQLAlchemy's async ones. It must be to the
     store's own database: another one with a Stem schema of that name would keep the tasks for its own workers. Those who
     wait are told by NOTIFY, so the transaction cannot be prepared for a two-phase commit.
     """
-    driver = _driver_connection(connection)
-    if isinstance(driver, psycopg.Connection):
+    driver = _async_driver(connection) if isinstance(connection, AsyncConnection) else _driver_connection(connection)
+    if isinstance(connection, AsyncConnection):
+        _check_psycopg(driver)
+        run = _async_psycopg_run(driver, connection)
+    elif isinstance(driver, psycopg.Connection):
         _check_psycopg(driver)
         run = _psycopg_run(driver)
     elif _is_psycopg2(driver):
@@ -34,8 +39,8 @@ def joined(connection: object, address: Address) -> Iterator[Run]:
         run = _psycopg2_run(driver)
     else:
         raise UsageError(
-            f"connection= got a {type(connection).__name__}; pass a psycopg connection, a SQLAlchemy Connection or Session "
-            "over psycopg, or django.db.connection."
+            f"connection= got an object of type {type(connection).__name__}; pass a psycopg connection, "
+            "a SQLAlchemy Connection or Session over psycopg, or django.db.connection."
         )
     try:
         _check_isolation(run)
@@ -88,7 +93,38 @@ def _sqlalchemy_driver_connection(connection: Any) -> Any:
     return getattr(connection.connection, "driver_connection", None)
 
 
-def _check_psycopg(driver: "psycopg.Connection[Any]") -> None:
+def _async_driver(asked: AsyncConnection) -> "psycopg.AsyncConnection[Any]":
+    """Behind SQLAlchemy's AsyncSession and AsyncConnection, or itself."""
+    connection = asked.connection
+    if hasattr(connection, "get_bind") and hasattr(connection, "sync_session"):
+        connection = asked.run(connection.connection())
+    if hasattr(connection, "get_raw_connection"):
+        if not connection.in_transaction():
+            asked.run(_begun(connection))
+        connection = asked.run(connection.get_raw_connection()).driver_connection
+    if isinstance(connection, psycopg.AsyncConnection):
+        return connection
+    kind = type(connection)
+    raise UsageError(
+        f"connection= leads to a {kind.__name__} of {kind.__module__.partition('.')[0]}; use psycopg, which both can: "
+        "psycopg.AsyncConnection, or create_async_engine('postgresql+psycopg://…')."
+    )
+
+
+async def _begun(connection: Any) -> None:
+    await connection.begin()
+
+
+def _async_psycopg_run(driver: "psycopg.AsyncConnection[Any]", asked: AsyncConnection) -> Run:
+    async def execute(query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        async with psycopg.AsyncCursor(driver, row_factory=tuple_row) as cursor:
+            await cursor.execute(query.encode(), values)
+            return await cursor.fetchall()
+
+    return lambda query, values: asked.run(execute(query, values))
+
+
+def _check_psycopg(driver: "psycopg.Connection[Any] | psycopg.AsyncConnection[Any]") -> None:
     if driver.closed:
         raise UsageError("connection= is closed; pass an open one.")
     if driver.autocommit and driver.info.transaction_status != _IN_TRANSACTION:

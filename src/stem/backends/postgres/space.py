@@ -15,7 +15,13 @@ from stem.core.config import Retention
 if TYPE_CHECKING:
     from stem.backends.postgres.link import Link
 
-CAPABILITIES = Capabilities(is_durable=True, crosses_processes=True, crosses_machines=True, joins_transactions=True)
+CAPABILITIES = Capabilities(
+    is_durable=True,
+    crosses_processes=True,
+    crosses_machines=True,
+    joins_transactions=True,
+    joins_async_transactions=True,
+)
 
 
 @cache
