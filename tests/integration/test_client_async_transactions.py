@@ -100,11 +100,11 @@ def test_asyncpg_is_refused_with_what_to_use(app: Stem, postgres_server: Postgre
 
 
 def test_sqlite_cannot_join_async_code_and_says_so(tmp_path: Path, postgres_server: PostgresServer) -> None:
-    async def use() -> None:
+    async def use(app: Stem) -> None:
         async with psycopg_async(postgres_server) as connection:
             with pytest.raises(UsageError, match=r"cannot join the transaction of an async connection"):
                 await app.aenqueue("work", check=False, connection=connection)
 
     with Stem(f"sqlite:///{tmp_path}/stem.db") as app:
-        asyncio.run(use())
+        asyncio.run(use(app))
         assert app.store.broker.depth() == {}

@@ -185,8 +185,6 @@ def _same_cell(one: CellType, other: CellType) -> bool:
 def _refuse_what_is_no_function(function: Any) -> None:
     if isinstance(function, str):
         raise InvalidTask(f"@app.task got the text {function!r}; write the name as @app.task(name={function!r}).")
-    if hasattr(function, "definition") and hasattr(function, "enqueue"):
-        raise InvalidTask(f"{function!r} is a task already; decorate its function once.")
     if not inspect.isfunction(inspect.unwrap(function) if callable(function) else function):
         what = "a partial" if isinstance(function, functools.partial) else f"a {type(function).__name__}"
         raise InvalidTask(f"@app.task decorates a plain def or async def, not {what}; wrap it in a function.")
