@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from stem.client.signing import verify
-from stem.core.envelope import Envelope, decode
+from stem.core.delivery import Delivery, Lease
+from stem.core.envelope import Envelope, decode, encode
 from stem.core.errors import StemError, UsageError
 from stem.pipeline.composing import Bad, Composer, RowIds
 from stem.pipeline.mapping import check_against_app, mapped, told
@@ -98,7 +99,8 @@ def test_calls_are_signed_where_the_settings_have_keys(monkeypatch: pytest.Monke
     keys = "k1:hmac-sha256:" + "MDEyMzQ1Njc4OWFiY2RlZg=="
     monkeypatch.setenv("STEM_SIGNING_KEYS", keys)
     (sent,), _ = composed({"to": ["a"]}, task="any")
-    verify(sent, Keyring.parse(keys), stored_as=sent.id)
+    stored = Delivery(Lease(sent.id, 1), sent.name, sent.queue, 0, 0, encode(sent))
+    verify(sent, stored, Keyring.parse(keys), namespace="stem")
 
 
 def test_ids_follow_from_job_partition_and_row_and_order_the_rows() -> None:

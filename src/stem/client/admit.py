@@ -58,7 +58,8 @@ def admit(app: Stem, delivery: Delivery) -> Admitted | Rejected:
         envelope = envelopes.decode(delivery.body, attempt=delivery.attempt)
         if app.link.keyring:
             # Before anything the envelope says is acted upon.
-            signing.verify(envelope, app.link.keyring, stored_as=delivery.lease.id)
+            signing.verify(envelope, delivery, app.link.keyring, namespace=app.settings.namespace)
+            signing.check_time(envelope, now=app.link.clock(), max_age_seconds=app.settings.signature_max_age_seconds)
         task = app.tasks.get(envelope.name)
         if task is None:
             raise UnknownTask(

@@ -60,7 +60,7 @@ def compose(link: Link, draft: Envelope, plan: Plan, arguments: Mapping[str, Any
         changes["meta"] = lineage(context, draft.meta)
     envelope = link.hooks.enqueue(msgspec.structs.replace(draft, **changes))
     if link.keyring:
-        envelope = sign(envelope, link.keyring)
+        envelope = sign(envelope, link.keyring, namespace=link.settings.namespace)
     return Push(envelope, plan.delay_seconds, plan.expires_seconds, _unique(draft.name, plan, arguments, signature))
 
 

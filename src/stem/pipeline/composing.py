@@ -174,7 +174,9 @@ class Composer:
         encode = encode_args if kind.signature is None else kind.signature.encode
         args = encode(arguments, limit_bytes=self._link.settings.max_args_bytes)
         sent = self._link.hooks.enqueue(msgspec.structs.replace(kind.draft, id=id, args=args))
-        return kind, sign(sent, self._link.keyring) if self._link.keyring else sent
+        if not self._link.keyring:
+            return kind, sent
+        return kind, sign(sent, self._link.keyring, namespace=self._link.settings.namespace)
 
     def _arguments(self, row: dict[str, Any], signature: Signature | None) -> dict[str, Any]:
         """Without those whose default is to hold: a NULL is no argument. What JSON says is left as it is."""

@@ -22,7 +22,7 @@ from stem.core.lifecycle import EventKind
 from stem.runtime import metrics
 from stem.runtime.keys import Keyring
 from stem.runtime.service import Service, Ticker
-from stem.worker import wire
+from stem.worker import misplaced, wire
 from stem.worker.autoscaler import Autoscaler
 from stem.worker.brood import Brood, OpenLane
 from stem.worker.clerk import Clerk
@@ -326,13 +326,16 @@ class Parts:
         )
 
     def _offer(self, deliveries: list[Delivery]) -> None:
+        parked: list[tuple[Held, Ending]] = []
+        if self._store_settings.signing_keys:
+            deliveries, parked = misplaced.sort(deliveries, self.queues)
         deliveries, revoked = self.marks.sort(deliveries)
         helds, throttled = self.gate.sort(deliveries)
         if helds:
             self.pool.offer(helds)
             self._keeper.keep_short(helds)
-        if revoked or throttled:
-            self.settler.add(revoked + throttled)
+        if revoked or throttled or parked:
+            self.settler.add(revoked + throttled + parked)
 
     def _settled(self, helds: Sequence[Held]) -> None:
         self.pool.settled(helds)

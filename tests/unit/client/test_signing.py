@@ -1,6 +1,9 @@
 """With keys set, only envelopes signed with one of them are run; signatures survive retry, requeue and replay."""
 
 import base64
+import logging
+import time
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -9,7 +12,9 @@ import pytest
 
 from stem import Exponential, Stem
 from stem.client.admit import Admitted, admit
+from stem.core.config import Settings
 from stem.core.delivery import DeadFilter, Delivery, Lease
+from stem.core.envelope import signed_bytes
 from stem.core.outcome import Rejected
 from stem.testing import run_pending
 
@@ -75,6 +80,80 @@ def test_a_signed_envelope_cannot_be_stored_again_under_another_id(app: Stem) ->
     rejected = admit(app, msgspec.structs.replace(claimed(app), lease=Lease("copy", 1)))
     assert isinstance(rejected, Rejected)
     assert "was signed for task" in rejected.error.message
+
+
+def refusal(app: Stem, delivery: Delivery) -> str:
+    rejected = admit(app, delivery)
+    assert isinstance(rejected, Rejected) and rejected.reason == "signature-invalid"
+    return rejected.error.message
+
+
+def with_signature(delivery: Delivery, change: Callable[[str], str]) -> Delivery:
+    body = msgspec.json.decode(delivery.body)
+    body["headers"]["stem-signature"] = change(body["headers"]["stem-signature"])
+    return msgspec.structs.replace(delivery, body=msgspec.json.encode(body))
+
+
+def test_what_is_signed_in_one_namespace_does_not_run_in_another(app: Stem) -> None:
+    app.tasks["work"].enqueue(1)
+    other = Stem(app.settings.broker_url, signing_keys=hmac_key("a"), namespace="other")
+    assert "does not match" in refusal(other, claimed(app))
+
+
+def test_what_the_version_before_has_signed_runs_and_is_told_of_once(
+    app: Stem, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stem.client.signing._told", set())
+    for _ in range(3):
+        app.tasks["work"].enqueue(1)
+        delivery = claimed(app)
+        old = app.link.keyring.sign(signed_bytes(delivery.envelope))[1]
+        with caplog.at_level(logging.WARNING, "stem.signing"):
+            assert isinstance(admit(app, with_signature(delivery, lambda _, old=old: old)), Admitted)  # type: ignore[misc]
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["signature.old"]
+
+
+def test_a_signature_cannot_be_made_one_of_another_form(app: Stem) -> None:
+    app.tasks["work"].enqueue(1)
+    delivery = claimed(app)
+    assert "does not match" in refusal(app, with_signature(delivery, lambda text: text.removeprefix("2:")))
+    assert "'3', which this Stem does not know" in refusal(app, with_signature(delivery, lambda text: "3" + text[1:]))
+
+
+@pytest.mark.parametrize("column", ["queue", "name"])
+def test_what_the_store_says_beside_the_envelope_must_be_what_was_signed(app: Stem, column: str) -> None:
+    app.tasks["work"].enqueue(1)
+    moved = msgspec.structs.replace(claimed(app), **{column: "another"})
+    assert f"stored with the {column} 'another' and was signed for" in refusal(app, moved)
+
+
+def test_a_task_that_comes_well_before_its_time_is_refused(app: Stem) -> None:
+    app.tasks["work"].options(delay=3600).enqueue(1)
+    (waiting,) = app.store.broker.peek("default", limit=1)
+    early = Delivery(Lease(waiting.id, 1), waiting.name, waiting.queue, 0, 0, waiting.body)
+    assert "came earlier" in refusal(app, early)
+    now = time.time()
+    app.link.clock = lambda: now + 3600
+    assert isinstance(admit(app, early), Admitted)
+    app.link.clock = lambda: now + 3600 - 200
+    assert isinstance(admit(app, early), Admitted), "clocks may be a little apart"
+
+
+def test_a_signature_may_be_given_a_greatest_age_counted_from_when_the_task_was_due() -> None:
+    settings = Settings(signing_keys=hmac_key("a"), signature_max_age_seconds=60.0)
+    app = Stem("memory://signing-age", settings=settings)
+    task = app.task(name="work")(lambda: None)
+    task.enqueue()
+    delivery, now = claimed(app), time.time()
+    assert isinstance(admit(app, delivery), Admitted)
+    app.link.clock = lambda: now + 61
+    assert "61 s old and the limit is 60 s" in refusal(app, delivery)
+    app.link.clock = lambda: now
+    task.options(delay=100).enqueue()
+    (waiting,) = app.store.broker.peek("default", limit=1)
+    later = Delivery(Lease(waiting.id, 1), waiting.name, waiting.queue, 0, 0, waiting.body)
+    app.link.clock = lambda: now + 150
+    assert isinstance(admit(app, later), Admitted)
 
 
 def test_an_unsigned_call_is_parked_and_can_be_looked_at(app: Stem) -> None:
