@@ -133,3 +133,21 @@ def test_a_worker_does_what_the_file_says_and_operators_find_it_by_the_same_file
     finally:
         worker.terminate()
         assert worker.wait(20) == 0
+
+
+def test_no_credentials_of_lake_or_spark_are_shown(shell: Shell) -> None:
+    (shell.directory / "stem.yaml").write_text("""
+broker: "redis://user:hunter2"
+pipeline:
+  lake: s3a://AKIA:hunter2@bucket/lake?sig=hunter2
+  remote: sc://spark:15002/;token=hunter2
+  conf:
+    spark.hadoop.fs.s3a.secret.key: hunter2
+    spark.executor.memory: 2g
+tls:
+  clientKey: "-----BEGIN PRIVATE KEY-----hunter2"
+""")
+    for words in (("config", "check"), ("config", "check", "--json"), ("queue", "list"), ("queue", "list", "--json")):
+        told = shell.run(*words)
+        assert "hunter2" not in told.stdout + told.stderr, words
+    assert "spark.executor.memory" in shell.run("config", "check").stdout

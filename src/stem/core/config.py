@@ -9,6 +9,8 @@ import msgspec
 
 from stem.core.errors import ConfigError
 from stem.core.loopback import is_loopback
+from stem.core.masking import MASK, is_secret, masked_keys, masked_options, masked_path, masked_text
+from stem.core.masking import masked as masked
 from stem.core.option import (
     NAMES,
     SWITCH,
@@ -34,9 +36,6 @@ MAX_RETENTION_SECONDS = 100 * 365 * 86400
 MAX_ARGS_BYTES = 256 * 1024 * 1024
 MAX_EVENTS_COUNT = 10**12
 
-# The password ends at the last @ of the authority; with a raw slash in it, at the last @ unless what stands there is a port.
-_USERINFO = re.compile(r"^([^:/?#]+://[^/?#@:]*):(?:[^/?#]*|(?!\d+[/?#]).*)@")
-_SECRET_OPTION = re.compile(r"(?<=[?&])(\w*(?:password|passwd|secret))=[^&#]*", re.IGNORECASE)
 _DRIVER = re.compile(r"^(\w+)\+\w+:")
 TRANSPORTS = frozenset({"broker", "broadcast", "http", "polling"})
 
@@ -79,6 +78,9 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     key_file: PurePath | None = None
     ca_file: PurePath | None = None  # whose client certificates it takes
 
+    def __repr__(self) -> str:
+        return _shown(self)
+
 
 class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     """Where Spark runs, and where the lake lies. Neither master nor remote: embedded."""
@@ -87,6 +89,9 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     remote: str | None = None  # of Spark Connect
     lake: str = DEFAULT_LAKE
     conf: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -275,30 +280,31 @@ def without_driver(url: str) -> str:
     return _DRIVER.sub(r"\1:", url)
 
 
-def masked(url: str) -> str:
-    """The URL without its password, fit for logs and error messages; a broken one too."""
-    return _SECRET_OPTION.sub(r"\1=***", _USERINFO.sub(r"\1:***@", url))
-
-
 def _check_number(name: str, value: object, most: int, *, is_whole: bool = False) -> None:
     kinds = int if is_whole else int | float
     if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value <= most:
         raise ConfigError(f"{name} {value!r} is not a {'whole ' if is_whole else ''}number above zero, up to {most:,}.")
 
 
+def _shown(settings: Control | Pipeline) -> str:
+    """As a struct tells of itself, without what is secret: it may end in a log or a traceback."""
+    fields = ((name, getattr(settings, name)) for name in settings.__struct_fields__)
+    told = ", ".join(f"{name}={_shown_value(name, value)!r}" for name, value in fields)
+    return f"{type(settings).__name__}({told})"
+
+
+def _shown_value(name: str, value: object) -> object:
+    match value:
+        case dict():
+            return masked_options(value)
+        case str() if value:
+            return MASK if is_secret(name) else masked_text(value)
+        case _:
+            return value
+
+
 def _path(text: str | None) -> PurePath | None:
     return PurePath(text) if text else None
-
-
-def _masked_keys(keys: str) -> str:
-    """Ids and algorithms, and the paths of files; never a key."""
-    if not keys or keys.strip().startswith("@"):
-        return keys
-    parts = (entry.strip().split(":", 2) for entry in keys.split(","))
-    return ",".join(
-        ":".join([*part[:2], part[2] if part[2].startswith("@") else "***"]) if len(part) == 3 else "***"
-        for part in parts
-    )
 
 
 def _read_namespace(value: object) -> str:
@@ -341,6 +347,11 @@ def _read_keys(value: object) -> str:
     return value
 
 
+def _shown_lake(lake: str) -> str:
+    """A folder may have any name; an address may have credentials."""
+    return masked(lake) if "://" in lake else lake
+
+
 _NAME = Kind(_read_namespace)
 _KEYS = Kind(_read_keys)
 _WEEK = 7 * 86400.0
@@ -361,9 +372,9 @@ OPTIONS = (
     Option("fairShare", SWITCH, False, "STEM_FAIR_SHARE"),
     Option("tls.caCert", TEXT, None, "STEM_TLS_CA_CERT", ("ca", "caFile")),
     Option("tls.clientCert", TEXT, None, "STEM_TLS_CLIENT_CERT", ("cert", "certFile")),
-    Option("tls.clientKey", TEXT, None, "STEM_TLS_CLIENT_KEY", ("key", "keyFile")),
+    Option("tls.clientKey", TEXT, None, "STEM_TLS_CLIENT_KEY", ("key", "keyFile"), mask=masked_path),
     Option("tls.verify", SWITCH, True, "STEM_TLS_VERIFY"),
-    Option("signing.keys", _KEYS, "", "STEM_SIGNING_KEYS", mask=_masked_keys, is_never_empty=True),
+    Option("signing.keys", _KEYS, "", "STEM_SIGNING_KEYS", mask=masked_keys, is_never_empty=True),
     Option("signing.maxAge", _KEPT, None, "STEM_SIGNATURE_MAX_AGE"),
     Option("worker.namespace", _NAME, None, "STEM_WORKER_NAMESPACE", follows="namespace"),
     Option("control.namespace", _NAME, None, "STEM_CONTROL_NAMESPACE", follows="worker.namespace"),
@@ -373,13 +384,13 @@ OPTIONS = (
     Option("control.transports", Kind(_read_transports), "broker", "STEM_CONTROL_TRANSPORTS", ("transport",)),
     Option("control.http", Kind(_read_address), None, "STEM_CONTROL_HTTP"),
     Option("control.httpAllow", Kind(_read_allowed, NAMES.from_text), (), "STEM_CONTROL_HTTP_ALLOW"),
-    Option("control.token", TEXT, "", "STEM_CONTROL_TOKEN", mask=lambda token: "***" if token else ""),
-    Option("control.keys", _KEYS, None, CONTROL_KEYS, follows="signing.keys", mask=_masked_keys, is_never_empty=True),
+    Option("control.token", TEXT, "", "STEM_CONTROL_TOKEN", mask=lambda token: MASK if token else ""),
+    Option("control.keys", _KEYS, None, CONTROL_KEYS, follows="signing.keys", mask=masked_keys, is_never_empty=True),
     Option("control.cert", TEXT, None, "STEM_CONTROL_CERT"),
-    Option("control.key", TEXT, None, "STEM_CONTROL_KEY"),
+    Option("control.key", TEXT, None, "STEM_CONTROL_KEY", mask=masked_path),
     Option("control.ca", TEXT, None, "STEM_CONTROL_CA"),
-    Option("pipeline.master", TEXT, None, "STEM_SPARK_MASTER"),
-    Option("pipeline.remote", TEXT, None, "STEM_SPARK_REMOTE", mask=lambda url: url and url.partition(";")[0]),
-    Option("pipeline.lake", TEXT, DEFAULT_LAKE, "STEM_LAKE"),
-    Option("pipeline.conf", Kind(_read_conf), {}),
+    Option("pipeline.master", TEXT, None, "STEM_SPARK_MASTER", mask=masked_text),
+    Option("pipeline.remote", TEXT, None, "STEM_SPARK_REMOTE", mask=lambda url: masked(url.partition(";")[0])),
+    Option("pipeline.lake", TEXT, DEFAULT_LAKE, "STEM_LAKE", mask=_shown_lake),
+    Option("pipeline.conf", Kind(_read_conf), {}, mask=masked_options),
 )

@@ -88,7 +88,7 @@ class Source:
 class Effective:
     """Each option's value by path, its source, and all that is wrong. With errors, the values are not to be used."""
 
-    values: dict[str, Any]
+    values: dict[str, Any] = field(repr=False)  # some are secret
     sources: dict[str, Source]
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

@@ -2,14 +2,19 @@
 
 from typing import TYPE_CHECKING
 
+from stem.core.masking import masked_text
+
 if TYPE_CHECKING:
     from stem.core.record import TaskError, TaskRecord
 
 
 class StemError(Exception):
-    """Root of all errors that Stem raises on purpose. The text is one sentence and a remedy."""
+    """Root of all errors that Stem raises on purpose. The text is one sentence and a remedy, without credentials."""
 
     exit_code = 70
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(masked_text(each) if isinstance(each, str) else each for each in args))
 
 
 class UsageError(StemError):

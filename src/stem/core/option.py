@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from reprlib import Repr
 from typing import Any
 
+from stem.core.masking import MASK, is_secret
+
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]\+?(\d{1,3}))?\s*(ms|s|m|h|d)?", re.ASCII)
 _SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.ASCII | re.IGNORECASE)
@@ -34,7 +36,7 @@ class Option:
     variable: str = ""
     spellings: tuple[str, ...] = ()
     follows: str = ""  # the option whose value counts where this one has none
-    mask: Callable[[str], str] | None = None  # takes out what is secret
+    mask: Callable[[Any], Any] | None = None  # takes out what is secret
     is_never_empty: bool = False  # an empty variable is an error: what it guards must not turn itself off
 
     @property
@@ -46,14 +48,16 @@ class Option:
         return self.path.rpartition(".")[2]
 
     def shown(self, value: Any) -> Any:
-        return self.mask(value) if self.mask is not None and isinstance(value, str) else value
+        if self.mask is None:
+            return MASK if value and is_secret(self.path) else value
+        return self.mask(value) if isinstance(value, str | dict) else value
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one source says, by path, and what is wrong with it. Errors and warnings are sentences."""
 
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict, repr=False)  # some are secret
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,7 +24,7 @@ class Plan:
     """What to start. Paths are absolute; `command` is the program and its words."""
 
     command: tuple[str, ...]
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)  # may hold passwords
     pidfile: Path
     logfile: Path
     workdir: Path

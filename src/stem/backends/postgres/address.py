@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -20,12 +20,11 @@ from stem.core.loopback import is_loopback
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
 _LIBPQ_WITH_SYSTEM_ROOTS = 160000
 _OWN_ROOTS = Path("~/.postgresql/root.crt").expanduser()  # where libpq looks by itself
-_SECRETS = ("password", "sslpassword")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    conninfo: str  # what libpq reads; holds the password
+    conninfo: str = field(repr=False)  # what libpq reads; holds the password
     schema: str
     name: str  # without secrets
     owners: tuple[str, ...] = ()  # roles, besides our own, whose schema and functions we use
@@ -36,7 +35,7 @@ def address(url: str, settings: Settings) -> Address:
     schema = dict(asked).get("schema", "stem")
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         raise ConfigError(f"Schema {schema!r} in the Postgres URL is not a plain name; use letters, digits and '_'.")
-    name = masked(_with_query(url, [(key, "***" if key in _SECRETS else value) for key, value in asked]))
+    name = masked(_with_query(url, asked))
     plain = _with_query(url, [(key, value) for key, value in asked if key != "schema"])
     try:
         given = conninfo_to_dict(plain)
