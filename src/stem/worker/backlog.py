@@ -108,6 +108,7 @@ class Backlog:
             return False
         if not room.assigned:
             room.is_shared = held.is_async or room.child.is_lane
+            room.holds_suspect = held.delivery.deaths > 0
         room.assigned[held.number] = held
         line.popleft()
         return True

@@ -209,7 +209,7 @@ class Brood:
         try:
             for word in room.child.frames.words(bytes(self._buffer[:count])):
                 self._parent.heed(room, word)
-        except (ValueError, msgspec.MsgspecError):
+        except (ValueError, RecursionError, msgspec.MsgspecError):
             count = 0  # a task has written into its line
         if not count:
             # It cannot tell us anything any more, whether it has died or a task has spoilt its line.
@@ -231,7 +231,7 @@ class Brood:
     def _hear_the_last(self, room: Room) -> None:
         # A line that was spoilt is not listened to again: what follows the garbage may be garbage that looks like words.
         is_heard = room.child.line in self._selector.get_map()
-        with suppress(OSError, ValueError, msgspec.DecodeError):  # cut off in the middle of a word
+        with suppress(OSError, ValueError, RecursionError, msgspec.DecodeError):  # cut off in the middle of a word
             while is_heard and (data := room.child.line.recv(READ_BYTES)):
                 for word in room.child.frames.words(data):
                     self._parent.heed(room, word)

@@ -4,6 +4,8 @@ A slot is 4096 bytes, one for each task that may run at once. Words are eight by
 a word that says the others are good is written last.
 """
 
+import fcntl
+import math
 import mmap
 import os
 import time
@@ -36,9 +38,21 @@ class Cell:
     @classmethod
     def create(cls, slots: int) -> tuple["Cell", int]:
         """A cell, and the descriptor that gives it to another process."""
-        descriptor = os.memfd_create("stem-cell", os.MFD_CLOEXEC)
+        descriptor = os.memfd_create("stem-cell", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(descriptor, slots * SLOT_BYTES)
+        # Else whoever has it could make it smaller, and the other side would fall at its next look (SIGBUS).
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         return cls(descriptor, slots), descriptor
+
+    @classmethod
+    def take_over(cls, descriptor: int, slots: int) -> "Cell":
+        """For a process that has one thread and keeps the cell for life: leaves no descriptor into which a task could write."""
+        copy = os.dup(descriptor)
+        os.close(copy)
+        cell = cls(descriptor, slots)  # mmap makes a copy for itself, which gets the same number
+        os.close(copy)
+        os.close(descriptor)
+        return cell
 
     # The isolate's side
 
@@ -85,14 +99,23 @@ class Cell:
         number = self._words[slot * SLOT_WORDS + NUMBER]
         return number if number < OVER else 0
 
+    def over(self, slot: int) -> int:
+        """The number of the last run in this slot if it is over; 0 while it runs."""
+        number = self._words[slot * SLOT_WORDS + NUMBER]
+        return number & ~OVER if number >= OVER else 0
+
     def begun(self, slot: int) -> int:
         """The number of the last run that was begun in this slot, whether it runs or is over."""
         return self._words[slot * SLOT_WORDS + NUMBER] & ~OVER
 
     def times(self, slot: int) -> tuple[float, float, float]:
-        """When it started, and when its soft and its hard limit end; 0 for a limit that it has not."""
+        """When it started, and when its soft and its hard limit end; 0 for a limit that it has not. Raises ValueError for
+        what no isolate writes."""
         base = slot * SLOT_WORDS
         started_at, soft_at, hard_at = self._times[base + STARTED_AT : base + HARD_AT + 1]
+        # False for what is not a number, too. A limit may be given and endless.
+        if not (0 <= started_at < math.inf and soft_at >= 0 and hard_at >= 0):
+            raise ValueError("a task has written into the memory that its isolate shares")
         return started_at, soft_at, hard_at
 
     def beats(self, slot: int) -> int:

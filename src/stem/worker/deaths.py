@@ -10,16 +10,19 @@ from stem.core.errors import EnvelopeUnreadable
 from stem.core.outcome import Died, Interrupted, Outcome, Settlement
 from stem.core.retry import Exponential
 from stem.core.settle import Policy, settle
+from stem.worker.cell import Cell
 from stem.worker.held import Held
 from stem.worker.room import Room
+
+MOST_UNTOUCHED = 2
 
 
 @dataclass(slots=True)
 class Estate:
     """`unstarted` have lost nothing and go to others; the rest have an outcome, and the time they ran."""
 
+    unstarted: list[Held]
     ended: list[tuple[Held, Outcome, float]] = field(default_factory=list)
-    unstarted: list[Held] = field(default_factory=list)
 
 
 def is_out_of_memory(exit_code: int, *, by_us: bool, kills_before: int, kills_now: int) -> bool:
@@ -30,19 +33,27 @@ def is_out_of_memory(exit_code: int, *, by_us: bool, kills_before: int, kills_no
 def estate(room: Room, exit_code: int, *, out_of_memory: bool) -> Estate:
     """Whoever was ended on purpose has a verdict already. Where that ended the isolate, its neighbours were interrupted;
     else whatever ran has died with it, and it cannot be told which of several felled it."""
-    left, cell, now = Estate(), room.child.cell, time.monotonic()
+    left, cell = Estate(room.take_back()), room.child.cell  # what is in its inbox has not begun, whatever the cell says
     # Also one that is over: if we still have it, its ending was never heard, and it must not run again as if nothing were.
     begun = {cell.begun(slot): slot for slot in range(cell.slots)}
     for number, held in room.assigned.items():
-        if number not in begun:
+        if number not in begun and held.untouched < MOST_UNTOUCHED and not room.is_spoilt:
+            held.untouched += 1  # not for ever: a task that writes into the cell could hide there
             left.unstarted.append(held)
             continue
         outcome = held.verdict
         if outcome is None and room.is_doomed:
             outcome = Interrupted("its isolate was ended for another task's sake")
-        left.ended.append((held, outcome or Died(exit_code, out_of_memory), now - cell.times(begun[number])[0]))
+        left.ended.append((held, outcome or Died(exit_code, out_of_memory), _ran_seconds(cell, begun.get(number))))
     room.assigned.clear()
     return left
+
+
+def _ran_seconds(cell: Cell, slot: int | None) -> float:
+    try:
+        return max(0.0, time.monotonic() - cell.times(slot)[0]) if slot is not None else 0.0
+    except ValueError:
+        return 0.0
 
 
 def decided(held: Held, outcome: Outcome) -> Settlement:

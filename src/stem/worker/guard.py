@@ -62,18 +62,30 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoilt:
+    """Its isolate cannot say any more what it does: a task has written into its line or its memory."""
+
+
+@dataclass(frozen=True, slots=True)
 class InTheWay:
     """It runs on while others wait behind it."""
 
 
 Offence = Overdue | SoftlyOverdue | Deaf | Defiant  # something is to be stopped
-Finding = Offence | Begun | Told | InTheWay
+Finding = Offence | Begun | Told | InTheWay | Spoilt
 
 
 def look(room: Room, now: float, limits: Limits) -> Iterator[Finding]:
     cell = room.child.cell
+    if room.is_silent():
+        yield Spoilt()
+        return
     for slot, held in list(room.running()):
-        started_at, soft_at, hard_at = cell.times(slot)
+        try:
+            started_at, soft_at, hard_at = cell.times(slot)
+        except ValueError:
+            yield Spoilt()
+            return
         if cell.running(slot) != held.number:
             continue  # it has moved on while we read
         hard_at = hard_at or (started_at + limits.hard if limits.hard is not None else 0.0)

@@ -29,6 +29,7 @@ class Held:
     told_at: float = 0.0  # when it was told to stop
     signal: int = SIGTERM  # what follows if it does not
     is_signalled: bool = False
+    untouched: int = 0  # how often it was in the hands of a falling isolate and, by that one's word, not begun
     fate: Outcome | None = None  # what it has come to, while its engine clears up after it
     ran_seconds: float = 0.0  # when its fate was known
 

@@ -326,8 +326,7 @@ def make_private(descriptors: list[int], slots: int) -> tuple[socket.socket, soc
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
-    shared = Cell(cell, slots)
-    os.close(cell)
+    shared = Cell.take_over(cell, slots)
     stream = TaskOutput(1)
     take_over(stream)
     return socket.socket(fileno=inbox), socket.socket(fileno=line), shared, stream

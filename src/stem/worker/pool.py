@@ -23,7 +23,7 @@ from stem.worker.backlog import Backlog
 from stem.worker.brood import Brood, Parent
 from stem.worker.deaths import decided, estate, is_out_of_memory
 from stem.worker.garbage import sought_seldom
-from stem.worker.guard import ENGINE_SECONDS, LOOK_SECONDS, Begun, InTheWay, Limits, Told, look
+from stem.worker.guard import ENGINE_SECONDS, LOOK_SECONDS, Begun, InTheWay, Limits, Spoilt, Told, look
 from stem.worker.held import Held
 from stem.worker.inbox import Inbox
 from stem.worker.nursery import Child, Nursery
@@ -260,7 +260,7 @@ class Pool:
                 self.brood.born(room)
             case wire.Extend(number, seconds):
                 if number in room.assigned:
-                    self._listener.extended(room.assigned[number], seconds)
+                    self._listener.extended(room.assigned[number], wire.checked_seconds(seconds))
             case wire.AskBody(number):
                 body = room.assigned[number].delivery.body if number in room.assigned else b""
                 self._listener.asked(room.child, word, body)
@@ -319,6 +319,14 @@ class Pool:
                         reports.append((held, report))
                     case InTheWay():
                         self._backlog.put_back(room.take_back())
+                    case Spoilt():
+                        self._backlog.put_back(room.take_back())
+                        if room.assigned:
+                            room.is_spoilt = True
+                            log.warning(
+                                "isolate.spoilt pid=%d: a task has written where only the worker writes", room.child.pid
+                            )
+                            room.child.kill()
                     case _:
                         self._stops.act_on(room, finding)
         if begun:

@@ -13,12 +13,28 @@ AHEAD_SECONDS = 0.01
 AHEAD_MOST = 100
 OVERHEAD_SECONDS = 0.00005
 WEIGHT = 0.1  # how fast the mean follows: the last ten runs or so
+# How often it is seen to hold a run that neither runs nor has ended: for a second. Not by the clock, for after a machine has
+# stood still the isolate gets its time, too.
+SILENT_LOOKS = 20
 
 
 class Room:
     """`slots` is how many coroutines, or threads of a lane, may run in it at once."""
 
-    __slots__ = ("assigned", "child", "finished", "is_doomed", "is_leaving", "is_ready", "is_shared", "most", "slots")
+    __slots__ = (
+        "_silent",
+        "assigned",
+        "child",
+        "finished",
+        "holds_suspect",
+        "is_doomed",
+        "is_leaving",
+        "is_ready",
+        "is_shared",
+        "is_spoilt",
+        "most",
+        "slots",
+    )
 
     def __init__(self, child: Child, slots: int, most: int | None = None) -> None:
         self.child = child
@@ -30,6 +46,9 @@ class Room:
         self.finished = 0  # runs
         self.most = most  # runs, before another takes its place
         self.is_shared = False  # what it holds are coroutines, or it is a lane
+        self.holds_suspect = False  # what it holds has been in a fallen isolate, and runs alone
+        self.is_spoilt = False  # what its cell says is not to be believed
+        self._silent = (0, 0)  # a run of which cell and line say nothing, and how often that was seen
 
     @property
     def stays(self) -> bool:
@@ -52,6 +71,17 @@ class Room:
     def slot_of(self, held: Held) -> int | None:
         return next((slot for slot, running in self.running() if running is held), None)
 
+    def is_silent(self) -> bool:
+        """Whether it has held a run for a while that neither runs nor has ended by its word. Asked at every look."""
+        if self.is_shared:
+            cell = self.child.cell
+            over = [cell.over(slot) for slot in range(cell.slots)]
+            number = next((number for number in over if number in self.assigned), 0)
+        else:
+            number = 0 if any(self.running()) else next(iter(self.assigned), 0)
+        self._silent = (number, self._silent[1] + 1 if number == self._silent[0] else 0)
+        return number != 0 and self._silent[1] >= SILENT_LOOKS
+
     def take_back(self) -> list[Held]:
         """What it had not begun, and now never will."""
         return [self.assigned.pop(number) for number in self.child.take_back() if number in self.assigned]
@@ -63,7 +93,7 @@ class Room:
         if found is None or cell.running(slot) != held.number:
             return None
         held.beats, said = found
-        with suppress(msgspec.DecodeError):  # a task that writes into our memory harms itself
+        with suppress(msgspec.DecodeError, RecursionError):  # a task that writes into our memory harms itself
             return msgspec.json.decode(said, type=dict[str, object]) if said else {}
         return None
 
@@ -105,16 +135,16 @@ def capacity(room: Room, held: Held, pace: Pace) -> int:
     return most if room.most is None else min(most, room.most - room.finished)
 
 
+# One that has been in a fallen isolate runs alone, so that it is known who fells them.
+
+
 def _shared_capacity(room: Room, held: Held) -> int:
-    """One that has been in a fallen isolate runs alone, so that it is known who fells them."""
     if not room.assigned:
         return 1
-    return room.slots if room.is_shared and not held.delivery.deaths and not _holds_suspect(room) else 0
+    return room.slots if room.is_shared and not held.delivery.deaths and not room.holds_suspect else 0
 
 
 def _prefetch(room: Room, held: Held, pace: Pace) -> int:
-    return 0 if room.assigned and room.is_shared else 1 + pace.ahead(held.delivery.name)
-
-
-def _holds_suspect(room: Room) -> bool:
-    return any(held.delivery.deaths for held in room.assigned.values())
+    if room.assigned and (room.is_shared or room.holds_suspect or held.delivery.deaths):
+        return 0
+    return 1 if held.delivery.deaths else 1 + pace.ahead(held.delivery.name)

@@ -40,17 +40,17 @@ class Server:
         self._control = control
         self._parent = os.getppid()
         self._children: set[int] = set()  # isolates not known to be dead
-        self._spared: set[int] = (
-            set()
-        )  # isolates until they are buried, and what the app has started when it was imported
+        # Isolates until they are buried, and what the app has started when it was imported.
+        self._spared: set[int] = set()
+        self._wake = os.pipe()  # a signal has come
         self._worker = ""
         self._path = ""
         self._app: Stem | None = None
         self._forks = True
 
     def serve(self) -> NoReturn:
-        wake, woken = os.pipe()
-        for descriptor in (wake, woken):
+        wake, woken = self._wake
+        for descriptor in self._wake:
             os.set_blocking(descriptor, False)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -113,6 +113,8 @@ class Server:
                 os.setpgid(0, 0)
                 signal.set_wakeup_fd(-1)
                 self._control.close()
+                for descriptor in self._wake:
+                    os.close(descriptor)
                 become(self._app, self._worker, request, descriptors)
             except BaseException:  # noqa: BLE001 - it ends here, and somebody should know why
                 traceback.print_exc()

@@ -75,13 +75,16 @@ class Settler:
                 # It may have been written and only the answer lost: then the second time is refused, and all is well.
                 self._pause(error)
                 continue
+            except Exception as error:  # one ending that nobody foresaw must not end the worker
+                log.exception("settle.failed endings=%d", len(batch))
+                return self._write_one_by_one(batch, error)
             self._backoff.succeeded()
             self._count(batch, {lease.id for lease in refused})
             return self._settled([held for held, _ in batch])
         return None
 
-    def _write_one_by_one(self, batch: list[Pair], error: StoreRefused) -> None:
-        """One ending that the store will not have must not keep back the others."""
+    def _write_one_by_one(self, batch: list[Pair], error: Exception) -> None:
+        """One ending that the store will not have must not keep back the others: it becomes a dead letter that says so."""
         if len(batch) > 1:
             for pair in batch:
                 self._write([pair])
@@ -91,7 +94,7 @@ class Settler:
             log.error("task.unsettled id=%s: %s", held.lease.id, error)
             self._settled([held])
             return
-        refusal = TaskError("StoreRefused", str(error)[:1000])
+        refusal = TaskError(type(error).__name__, str(error)[:1000])
         self._write([(held, Ending(held.lease, Dead("not-storable", refusal), ending.run_seconds))])
 
     def _count(self, batch: list[Pair], refused: set[str]) -> None:

@@ -11,13 +11,18 @@ from typing import Any
 
 import msgspec
 
+from stem.client.policy import MAX_SECONDS
 from stem.core.delivery import Delivery, Lease
 from stem.core.envelope import Push, Receipt
-from stem.core.outcome import Done, Settlement
+from stem.core.outcome import Done, Requeue, Retry, Settlement
 
 # Larger bodies are asked for along the line: a message must fit into the socket's buffer.
 INLINE_BODY_BYTES = 64 * 1024
 PACKET_BYTES = INLINE_BODY_BYTES + 4096
+
+# Twice the largest arguments and results that can be allowed. Any four letters taken for a length are more than that, so text
+# on the line is found out at once.
+MAX_FRAME_BYTES = 512 * 1024 * 1024
 
 # Has an isolate look into its cell. None of the signals that people and libraries use.
 INTERRUPT = signal.SIGRTMIN + 2
@@ -112,9 +117,22 @@ def ending(number: int, settlement: Settlement, run_seconds: float | None, progr
 
 
 def settlement_of(word: Ended) -> Settlement:
+    """Raises ValueError or MsgspecError for what no isolate writes."""
+    if word.run_seconds is not None:
+        checked_seconds(word.run_seconds)
     if word.payload is not None:
         return Done(msgspec.Raw(word.payload))
-    return _settlements.decode(word.other or b"")
+    settlement = _settlements.decode(word.other or b"")
+    if isinstance(settlement, Retry | Requeue):
+        checked_seconds(settlement.delay_seconds)
+    return settlement
+
+
+def checked_seconds(value: float) -> float:
+    """Raises ValueError for a number that is no time span."""
+    if not 0 <= value <= MAX_SECONDS:  # false for what is not a number, too
+        raise ValueError(f"{value} is no number of seconds")
+    return value
 
 
 def frame(word: Word) -> bytes:
@@ -141,18 +159,28 @@ class Frames:
     """Cuts what a stream brings into frames; what is not whole yet waits for its rest."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
+        self._needed = 0  # bytes, before the rest holds a frame
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        data = self._rest + data if self._rest else data
-        start, end = 0, len(data)
+        """Raises ValueError for a frame that nobody sends."""
+        if self._rest:
+            self._rest += data
+            if len(self._rest) < self._needed:
+                return  # not looked at again for every part of a large frame
+            data = bytes(self._rest)
+        start, end, self._needed = 0, len(data), 4
         while end - start >= 4:
-            after = start + 4 + int.from_bytes(data[start : start + 4], "little")
+            length = int.from_bytes(data[start : start + 4], "little")
+            if length > MAX_FRAME_BYTES:
+                raise ValueError(f"a frame of {length} bytes")
+            after = start + 4 + length
             if after > end:
+                self._needed = 4 + length
                 break
             yield data[start + 4 : after]
             start = after
-        self._rest = data[start:]
+        self._rest = bytearray(data[start:])
 
     def words(self, data: bytes) -> Iterator[Word]:
         return map(_words.decode, self.feed(data))

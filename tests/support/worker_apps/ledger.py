@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -62,6 +63,18 @@ def gorge(mark: str) -> None:
     taken = []
     while True:
         taken.append(b"x" * (1 << 24))
+
+
+@app.task(name="recurse")
+def recurse(mark: str) -> None:
+    """Into itself, until somebody ends it."""
+    write("begin", mark)
+    sys.setrecursionlimit(2**31 - 1)
+    deeper([])
+
+
+def deeper(kept: object) -> object:
+    return deeper([kept, bytearray(100_000)])
 
 
 @app.task(name="rated", rate_limit="5/s")

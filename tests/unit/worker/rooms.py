@@ -61,4 +61,5 @@ def assign(room: Room, *helds: Held) -> None:
         assert room.child.send(wire.run_of(held.number, held.delivery))
         if not room.assigned:
             room.is_shared = held.is_async or room.child.is_lane
+            room.holds_suspect = held.delivery.deaths > 0
         room.assigned[held.number] = held

@@ -110,3 +110,24 @@ def test_an_interruption_is_for_one_run_only(cells: tuple[Cell, Cell]) -> None:
     assert theirs.interruption(0, 5) == REVOKED
     theirs.begin(0, 6)
     assert theirs.interruption(0, 6) == 0
+
+
+def test_the_memory_neither_shrinks_nor_grows() -> None:
+    cell, descriptor = Cell.create(2)
+    for size in (0, 1, 1 << 20):
+        with pytest.raises(PermissionError):
+            os.ftruncate(descriptor, size)
+    assert cell.running(1) == 0
+    cell.close()
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("nonsense", [float("nan"), float("inf"), -1.0])
+def test_a_start_that_is_no_moment_is_refused(nonsense: float) -> None:
+    cell, descriptor = Cell.create(1)
+    cell.begin(0, 1)
+    cell._times[1] = nonsense
+    with pytest.raises(ValueError, match="has written"):
+        cell.times(0)
+    cell.close()
+    os.close(descriptor)

@@ -34,8 +34,8 @@ def test_all_coroutines_of_an_isolate_that_fell_are_suspects(make_room: MakeRoom
     room, isolate = make_room(slots=3)
     helds = [a_held(is_async=True) for _ in range(3)]
     assign(room, *helds)
-    for slot, held in enumerate(helds[:2]):
-        isolate.cell.begin(slot, held.number)
+    for slot in range(2):
+        isolate.cell.begin(slot, isolate.receive())
     left = estate(room, -11, out_of_memory=False)
     assert [(held, outcome) for held, outcome, _ in left.ended] == [(held, Died(-11)) for held in helds[:2]]
     assert left.unstarted == helds[2:]
@@ -45,8 +45,8 @@ def test_neighbours_of_one_that_was_ended_on_purpose_were_interrupted(make_room:
     room, isolate = make_room(slots=2)
     culprit, neighbour = a_held(is_async=True), a_held(is_async=True)
     assign(room, culprit, neighbour)
-    isolate.cell.begin(0, culprit.number)
-    isolate.cell.begin(1, neighbour.number)
+    for slot in range(2):
+        isolate.cell.begin(slot, isolate.receive())
     culprit.verdict, room.is_doomed = TimedOut(1.0), True
     outcomes = {held: outcome for held, outcome, _ in estate(room, -9, out_of_memory=False).ended}
     assert outcomes[culprit] == TimedOut(1.0)

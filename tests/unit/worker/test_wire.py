@@ -42,6 +42,20 @@ def test_a_frame_may_be_empty_or_large() -> None:
     assert found == parts
 
 
+@pytest.mark.parametrize("head", [b"\xff\xff\xff\xff", b"text", b"    "])
+def test_a_frame_longer_than_any_is_refused_by_its_head(head: bytes) -> None:
+    with pytest.raises(ValueError, match="a frame of"):
+        list(Frames().feed(head))
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0, 1e300])
+def test_a_number_that_is_no_time_span_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="no number of seconds"):
+        wire.settlement_of(Ended(1, seconds, b"1"))
+    with pytest.raises((ValueError, msgspec.MsgspecError)):
+        wire.settlement_of(Ended(1, 0.5, None, msgspec.json.encode(Retry(seconds, ERROR))))
+
+
 def test_what_is_no_word_is_refused() -> None:
     with pytest.raises(msgspec.MsgspecError):
         list(Frames().words(wire.framed(b"\xc1\xc1")))
