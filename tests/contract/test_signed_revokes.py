@@ -26,6 +26,7 @@ from stem.worker import revoked as revoked_tasks
 from stem.worker.marks import Marks
 from support.revoking import open_revokes
 from support.steered import beat
+from support.until import until
 
 KEYS = Keyring.parse("ops:hmac-sha256:" + "b3Bz" * 8)
 STRANGERS = Keyring.parse("ops:hmac-sha256:" + "eHh4" * 8)
@@ -152,14 +153,27 @@ def test_an_older_signed_record_is_not_put_over_a_newer_one(marks_at: RevokeStor
     assert seals[0] is not None and seals[1] is not None and seals[0].stamp < seals[1].stamp
 
 
+def test_an_older_signed_record_is_not_put_in_the_place_of_one_that_has_expired(desk: Store, namespace: str) -> None:
+    at = RevokeStore(url="", revokes=desk.revokes, now=desk.upkeep.now, close=lambda: None)
+    (forever,) = sign_and_put(at, desk, "a")
+    marks = worker(at, namespace)
+    (brief,) = sign_and_put(at, desk, "a", expires_seconds=0.05)
+    marks.follow()
+    end = read_seal(brief.seal)
+    until(lambda: end is not None and at.now() > end.expires_at)
+    marks.prune()
+    put_back(at, forever)
+    marks.follow()
+    assert cancelled(marks, "a") == []
+
+
 def test_an_end_that_was_signed_cannot_be_put_off(marks_at: RevokeStore, desk: Store, namespace: str) -> None:
     (record,) = sign_and_put(marks_at, desk, "a", expires_seconds=0.05)
     put_back(marks_at, record)  # without an end of its own
     marks = worker(marks_at, namespace)
     end = read_seal(record.seal)
     assert end is not None
-    while marks_at.now() < end.expires_at:
-        pass
+    until(lambda: marks_at.now() > end.expires_at)
     marks.follow()
     assert cancelled(marks, "a") == []
 

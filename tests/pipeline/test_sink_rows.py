@@ -103,6 +103,15 @@ def test_calls_are_signed_where_the_settings_have_keys(monkeypatch: pytest.Monke
     verify(sent, stored, Keyring.parse(keys), namespace="stem")
 
 
+def test_what_travels_to_executors_signs_calls_and_steers_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = "k1:hmac-sha256:" + "MDEyMzQ1Njc4OWFiY2RlZg=="
+    monkeypatch.setenv("STEM_SIGNING_KEYS", keys)
+    monkeypatch.setenv("STEM_CONTROL_KEYS", keys.replace("k1", "ops"))
+    monkeypatch.setenv("STEM_CONTROL_TOKEN", "a token of sixteen and more")
+    settings = mapped({"task": "any"}, ["to"]).settings
+    assert (settings.signing_keys, settings.control.keys, settings.control.token) == (keys, "", "")
+
+
 def test_ids_follow_from_job_partition_and_row_and_order_the_rows() -> None:
     first = list(RowIds("job", 0).numbered(0, 5000))
     assert first == sorted(first) == [*RowIds("job", 0).numbered(0, 10), *RowIds("job", 0).numbered(10, 4990)]

@@ -191,7 +191,11 @@ def settings_of(options: Mapping[str, str]) -> Settings:
     changes = {
         field: options[key] for key, field in (("url", "broker_url"), ("namespace", "namespace")) if key in options
     }
-    settings = msgspec.structs.replace(here, **changes, **({"results_url": None} if "url" in options else {}))
+    # Executors sign calls, and steer nobody.
+    control = msgspec.structs.replace(here.control, keys="", token="")
+    settings = msgspec.structs.replace(
+        here, control=control, **changes, **({"results_url": None} if "url" in options else {})
+    )
     if check_url(settings.broker_url) == "memory":
         raise UsageError(
             "memory:// lives in one process, and Spark writes from others; use sqlite, redis or postgresql."
