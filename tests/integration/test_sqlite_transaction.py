@@ -96,7 +96,7 @@ def test_another_file_is_refused(store: Store, tmp_path: Path) -> None:
 
 
 def test_what_is_no_connection_is_refused(store: Store) -> None:
-    with pytest.raises(UsageError, match="connection= is a str"):
+    with pytest.raises(UsageError, match="connection= is of type str"):
         store.broker.push([a_push("a")], connection="shop.db")
 
 

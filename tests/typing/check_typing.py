@@ -2,8 +2,23 @@
 
 from typing import Any, assert_type
 
-from stem import AsyncTask, Middleware, Stem, Task, TaskContext, TaskHandle, current_task
+import stem
+from stem import (
+    AsyncTask,
+    Middleware,
+    Stem,
+    Task,
+    TaskContext,
+    TaskError,
+    TaskFailed,
+    TaskHandle,
+    TaskRecord,
+    current_task,
+)
 from stem.client.sender import Item
+from stem.control.caller import Answers
+from stem.control.pausing import Paused
+from stem.control.revoking import Revoked
 
 app = Stem("memory://typing")
 
@@ -16,6 +31,11 @@ def add(a: int, b: int = 2) -> int:
 @app.task(queue="mail", max_retries=5, retry=[1, 5, 30], rate_limit="5/s", unique="until_done")
 def send(to: str, *, subject: str = "") -> bool:
     return bool(to and subject)
+
+
+@app.task(name="bill", aliases=["invoice"], hard_limit="30m", soft_limit=60, retry=["1s", 5])
+def bill(cents: int) -> int:
+    return cents
 
 
 @app.task
@@ -60,6 +80,19 @@ def accepted() -> None:
     assert_type(add.enqueue(1).get(timeout=5), int)
     assert_type(send.options(delay=5, id="x").enqueue("ada", subject="hi"), TaskHandle[bool])
     assert_type(app.enqueue("any.name", args={"a": 1}, priority=9), TaskHandle[Any])
+    assert_type(bill.options(delay="5m", expires="1h").enqueue(5), TaskHandle[int])
+    assert_type(bill.enqueue(5).revoke(terminate=True, reason="late"), Revoked)
+    assert_type(bill.enqueue(5).status().to_dict(), dict[str, Any])
+    assert_type(app.control.ping(workers=["w1"], timeout="2s"), Answers)
+    assert_type(app.control.inspect(queue="mail"), Answers)
+    assert_type(app.control.pause("mail", "bulk"), Paused)
+    assert_type(stem.__version__, str)
+    Stem("memory://typed", include=["shop.tasks"], hard_limit="5m").autodiscover(["shop"])
+    try:
+        add.enqueue(1).get()
+    except TaskFailed as failure:
+        assert_type(failure.record, TaskRecord | None)
+        assert_type(failure.error, TaskError | None)
     add.enqueue_many([add.item(1), add.options(id="one").item(2, b=3), {"a": 1}])
     task: Task[[str], bytes] = fetch
     assert_type(fetch.enqueue("https://example.org"), TaskHandle[bytes])
@@ -67,6 +100,10 @@ def accepted() -> None:
 
 
 async def awaited() -> None:
+    assert_type(await add.enqueue(1).arevoke(), Revoked)
+    assert_type(await add.enqueue(1).astatus(), TaskRecord)
+    assert_type(await app.control.aping(), Answers)
+    assert_type(await app.control.arevoke("a", "b", terminate=True), Revoked)
     assert_type(await fetch("https://example.org"), bytes)
     assert_type(await (await fetch.aenqueue("https://example.org")), bytes)
     assert_type(await crawl("https://example.org"), int)
@@ -94,6 +131,12 @@ def refused(ctx: TaskContext) -> None:
     fetch.enqueue(b"https://example.org")  # type: ignore[arg-type]
     add.item("1")  # type: ignore[arg-type]
     add.enqueue_many([send.item("ada")])  # type: ignore[list-item]
+    add.delay(1)  # type: ignore[attr-defined]
+    app.send_task("add")  # type: ignore[attr-defined]
+    add.enqueue(1).result  # type: ignore[attr-defined] # noqa: B018
+    app.control.pause(5)  # type: ignore[arg-type]
+    app.control.shutdown("gently")  # type: ignore[arg-type]
+    Stem(include=[5])  # type: ignore[list-item]
     app.task(colour="red")  # type: ignore[call-overload]
     text: str = add.enqueue(1).get()  # type: ignore[assignment]
     item: Item[[str], bool] = add.item(1)  # type: ignore[assignment]

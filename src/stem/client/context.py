@@ -247,7 +247,7 @@ def _progress(progress: dict[str, Any]) -> dict[str, Any]:
     ):
         raise InvalidTask(f"The progress is {fraction!r}; give a fraction from 0 to 1, or None.")
     if not isinstance(message, str):
-        raise InvalidTask(f"The message of a progress is a {type(message).__name__}; give a string.")
+        raise InvalidTask(f"The message of a progress is of type {type(message).__name__}; give a string.")
     encoded = encode_json(progress, what="the progress", limit_bytes=sys.maxsize)
     if len(encoded) > MAX_PROGRESS_BYTES:
         raise InvalidTask(

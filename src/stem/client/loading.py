@@ -35,7 +35,7 @@ def load(path: str) -> "Stem":
         app = getattr(app, name)
     if not isinstance(app, Stem):
         raise ConfigError(
-            f"{path!r} is a {type(app).__name__} and not a Stem app{_others(module, Stem)}; "
+            f"{path!r} is of type {type(app).__name__} and not a Stem app{_others(module, Stem)}; "
             "name the app as --app module:name."
         )
     app.load_tasks()

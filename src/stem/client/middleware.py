@@ -163,7 +163,7 @@ def _copied(envelope: Envelope) -> Envelope:
 def _changed(envelope: Envelope, returned: object) -> Envelope:
     """What the hook made of the envelope: its headers and meta; the rest is the call's. Raises InvalidTask."""
     if not isinstance(returned, Envelope):
-        raise InvalidTask(f"The hook returned a {type(returned).__name__}; return the envelope.")
+        raise InvalidTask(f"The hook returned an object of type {type(returned).__name__}; return the envelope.")
     headers, meta = checked_headers(returned.headers), checked_meta(returned.meta)
     changed = msgspec.structs.replace(envelope, headers=headers, meta=meta)
     if changed != msgspec.structs.replace(returned, headers=headers, meta=meta):

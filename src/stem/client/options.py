@@ -184,7 +184,7 @@ def _moment(value: Any, what: str) -> datetime:
 def checked_headers(value: Any) -> dict[str, str]:
     """Raises InvalidTask."""
     if not isinstance(value, Mapping):
-        raise InvalidTask(f"headers is a {type(value).__name__}; give a dict of strings.")
+        raise InvalidTask(f"headers is of type {type(value).__name__}; give a dict of strings.")
     headers = check_headers(value)
     try:
         size = sum(len(name) + len(text.encode()) for name, text in headers.items())

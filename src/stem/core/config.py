@@ -211,7 +211,7 @@ def check_settings(settings: Settings) -> Settings:
     texts |= {} if settings.revokes_url is None else {"revokes_url": settings.revokes_url}
     for name, text in texts.items():
         if not isinstance(text, str):
-            raise ConfigError(f"{name} is a {type(text).__name__}; give a string.")
+            raise ConfigError(f"{name} is of type {type(text).__name__}; give a string.")
     if not isinstance(settings.fair_share, bool):
         raise ConfigError(f"fair_share is {settings.fair_share!r}; use True or False.")
     _check_number("timeout_seconds", settings.timeout_seconds, MAX_TIMEOUT_SECONDS)

@@ -124,7 +124,7 @@ def test_progress_and_heartbeat_are_kept_in_the_record(app: Stem) -> None:
         ({"fraction": float("nan")}, "fraction from 0 to 1"),
         ({"fraction": "0.5"}, "fraction from 0 to 1"),
         ({"fraction": True}, "fraction from 0 to 1"),
-        ({"message": 5}, "message of a progress is a int; give a string"),
+        ({"message": 5}, "message of a progress is of type int; give a string"),
         ({"what": object()}, "Something in the progress is not JSON"),
         ({"what": float("inf")}, "NaN or infinite"),
         ({"what": "x" * 2048}, r"The JSON of the progress takes 2,\d\d\d bytes and the limit is 2,048; keep the data"),

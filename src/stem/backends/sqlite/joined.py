@@ -68,7 +68,7 @@ def _driver_connection(connection: object) -> sqlite3.Connection:
         inner = getattr(seen, "connection", None)
         seen = inner() if callable(inner) and not isinstance(inner, sqlite3.Connection) else inner
     raise UsageError(
-        f"connection= is a {type(connection).__name__}, and an SQLite store joins sqlite3, SQLAlchemy and Django "
+        f"connection= is of type {type(connection).__name__}, and an SQLite store joins sqlite3, SQLAlchemy and Django "
         "connections; pass one of these, or leave it out."
     )
 
