@@ -247,7 +247,9 @@ def test_a_hook_that_forgets_to_return_changes_nothing(app: Stem, caplog: pytest
     with eager(app):
         assert app.task(name="it")(lambda: 1).enqueue().get() == 1
     (report,) = reports(caplog)
-    assert report.exc_info is not None and "returned an object of type NoneType; return the envelope" in str(report.exc_info[1])
+    assert report.exc_info is not None and "returned an object of type NoneType; return the envelope" in str(
+        report.exc_info[1]
+    )
 
 
 def test_what_a_hook_changes_in_place_counts_for_that_call_only(app: Stem) -> None:
