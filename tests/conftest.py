@@ -1,6 +1,7 @@
 """Servers for the whole run, and a fresh namespace of each store for every test."""
 
 import os
+import signal
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -24,6 +25,10 @@ settings.register_profile(
     derandomize=os.environ.get("STEM_HYPOTHESIS") != "deep",
 )
 settings.load_profile("shared machine")
+
+# A job in the background of a shell ignores Ctrl-C, and so would every command that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 PATIENCE = 30.0  # a server that has to share its processor answers late, and is there all the same
 
 BACKENDS = ("memory", "sqlite", "redis", "postgres")

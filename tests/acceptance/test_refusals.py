@@ -188,8 +188,10 @@ def test_a_working_directory_that_is_gone_exits_70_unless_the_path_is_absolute(s
 
     def refusal(words: str) -> str:
         done = shell.paste(f"mkdir {gone}; cd {gone}; rmdir {gone}; {words}")
-        assert done.returncode in (64, 70) and done.stderr.count("\n") == 1, done
-        return done.stderr
+        # A script in a folder whose name has a space is started by a shell, which misses its directory as well.
+        (said,) = [line for line in done.stderr.splitlines() if not line.startswith("sh: ")]
+        assert done.returncode in (64, 70), done
+        return said
 
     assert "working directory, which is gone" in refusal("stem health")
     assert "no module 'nowhere'" in refusal(f"stem enqueue a --app nowhere:app --broker-url {there}")

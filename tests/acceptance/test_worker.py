@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -304,7 +305,7 @@ def test_a_reader_of_the_log_that_stops_reading_stops_no_task(shop: Shell) -> No
 def test_without_streams_it_works_all_the_same(shop: Shell) -> None:
     """As under an init system that closes them."""
     id = shop.out("enqueue", "invoice", "--arg", "customer=7")
-    command = f"exec {STEM} worker start <&- >&- 2>&-"
+    command = f"exec {shlex.quote(STEM)} worker start <&- >&- 2>&-"
     process = subprocess.Popen(command, shell=True, cwd=shop.directory, env=shop.variables)
     try:
         assert shop.out("task", "result", id, "--wait", "20s") == '"sent to 7"'

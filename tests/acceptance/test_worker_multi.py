@@ -106,7 +106,7 @@ def test_workers_start_run_tasks_are_looked_at_and_stop(site: Shell) -> None:
 def test_the_commands_of_the_specification_work_as_they_stand_there(site: Shell) -> None:
     worker = site.directory / "stem-worker"
     worker.write_text(
-        f"#!/bin/sh\necho node $STEM_WORKER_NODE colour $COLOUR\nexec {STEM} worker start --app shop:app\n"
+        f"#!/bin/sh\necho node $STEM_WORKER_NODE colour $COLOUR\nexec {shlex.quote(STEM)} worker start --app shop:app\n"
     )
     worker.chmod(0o755)
     (site.directory / "stem.env").write_text("COLOUR=green\n")
