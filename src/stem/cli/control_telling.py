@@ -47,7 +47,7 @@ def tell_nobody(asking: Asking, answers: "Answers | None", sentence: str, more: 
     if asking.session.as_json:
         show.json({**(shape(answers) if answers is not None else {"replies": []}), **more})
     else:
-        click.echo(sentence)
+        click.echo(show.plain(sentence))
 
 
 def shape(answers: "Answers") -> Payload:

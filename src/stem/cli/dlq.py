@@ -56,7 +56,9 @@ def list_letters(session: Session, limit: int, cursor: str | None, since: float 
     show.table(("id", "task", "queue", "attempts", "reason", "when"), rows, empty="No dead letter matches.")
     if page.items:
         # Below the table, a line each: a command that a narrow column had folded could not be pasted.
-        click.echo("\n".join(["\nReplay:", *(f"  {_replay_command(letter, session)}" for letter in page.items)]))
+        click.echo(
+            "\n".join(["\nReplay:", *(f"  {show.plain(_replay_command(letter, session))}" for letter in page.items)])
+        )
     if page.cursor is not None:
         again = {**by, "since": start and start.isoformat(), "limit": limit, "cursor": page.cursor}
         show.more(session.command("dlq", "list", **again))
@@ -117,7 +119,7 @@ def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **c
         show.json({"replayed": ids, "dryRun": dry_run})
     else:
         verb = "Would replay" if dry_run else "Replayed"
-        click.echo("\n".join([f"{verb} {len(ids)}.", *(f"  {id}" for id in ids)]))
+        click.echo("\n".join([f"{verb} {len(ids)}.", *(f"  {show.plain(id)}" for id in ids)]))
     _check_all_were_there(chosen["ids"], ids, limit)
 
 

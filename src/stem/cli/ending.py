@@ -7,6 +7,7 @@ import click
 
 from stem.cli import show
 from stem.core.errors import WaitTimeout
+from stem.core.escaping import plain_json
 
 if TYPE_CHECKING:
     from stem.client.handle import TaskHandle
@@ -21,7 +22,7 @@ def tell(handle: "TaskHandle[Any]", wait_seconds: float, *, as_json: bool) -> No
     if as_json:
         show.json({"id": record.id, "status": record.state, "result": record.payload, "error": record.error})
     elif record.state == "succeeded":
-        click.echo("null" if record.payload is None else bytes(record.payload).decode())
+        click.echo("null" if record.payload is None else plain_json(bytes(record.payload).decode()))
     if not record.is_terminal:
         raise WaitTimeout(
             f"Task {record.id} is still {record.state}; it goes on regardless, ask again with --wait SECONDS."

@@ -1,13 +1,14 @@
 """Say what went wrong: one sentence on stderr, or one JSON object, and the exit code that belongs to it."""
 
 import os
-import sys
 from collections.abc import Sequence
 
 import click
 
 from stem.cli.show import plain
 from stem.core.errors import StemError
+from stem.core.escaping import plain_lines
+from stem.core.masking import masked_text
 
 USAGE = 64
 FAILURE = 70
@@ -18,7 +19,7 @@ def tell(error: Exception, arguments: Sequence[str]) -> int:
     if _is_asked_for("--traceback", arguments) or os.environ.get("STEM_DEBUG") == "1":
         import traceback
 
-        traceback.print_exception(error, file=sys.stderr)
+        click.echo(plain_lines(masked_text("".join(traceback.format_exception(error)))), err=True, nl=False)
     if _is_asked_for("--json", arguments):
         import json
 

@@ -9,6 +9,7 @@ import click
 from stem.cli import pipeline_options, show, times
 from stem.cli.session import Session, in_session
 from stem.core.errors import UsageError
+from stem.core.escaping import plain_json
 
 if TYPE_CHECKING:
     from stem.pipeline.report_slo import Attainment
@@ -103,4 +104,4 @@ def _judge(objectives: "Sequence[Attainment]") -> None:
 def _json(made: object) -> str:
     import msgspec
 
-    return msgspec.json.format(msgspec.json.encode(made), indent=2).decode() + "\n"
+    return plain_json(msgspec.json.format(msgspec.json.encode(made), indent=2).decode()) + "\n"

@@ -7,6 +7,9 @@ from typing import Any
 
 import click
 
+from stem.core.escaping import plain as plain
+from stem.core.escaping import plain_json
+
 _GAP = "  "
 
 
@@ -56,12 +59,7 @@ def json(value: Any) -> None:
         RecursionError
     ):  # arguments may be nested as deep as can be; unindented they are as good for a script
         encoded = msgspec.json.format(encoded, indent=2)
-    click.echo(encoded.decode())
-
-
-def plain(text: str) -> str:
-    """Control characters spelled out."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+    click.echo(plain_json(encoded.decode()))
 
 
 def short(text: str, width: int) -> str:

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import click
 
-from stem.cli import times
+from stem.cli import show, times
 from stem.cli.control_asking import Asking, asking
 from stem.cli.control_telling import is_known_to_nobody, tell, tell_nobody
 
@@ -127,7 +127,7 @@ def revoke(
         )
         more = {"revoked": done.records, "cancelled": done.cancelled}
         if done.cancelled and not asked.session.as_json:
-            click.echo(f"Cancelled before they started: {', '.join(done.cancelled)}")
+            click.echo(show.plain(f"Cancelled before they started: {', '.join(done.cancelled)}"))
         if done.answers is None or is_known_to_nobody(done.answers):
             tell_nobody(
                 asked, done.answers, f"Revoked {len(wanted)}; no worker is there, and none will run them.", more

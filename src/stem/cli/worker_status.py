@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from stem.cli import show
 from stem.cli.control_telling import WorkerUnknown
 from stem.cli.session import Session, in_session
+from stem.core.escaping import plain_json
 
 if TYPE_CHECKING:
     from stem.contracts.store import Store
@@ -141,7 +142,7 @@ def _line(report: Report, *, as_json: bool) -> str:
     import msgspec
 
     if as_json:
-        return msgspec.json.encode(report).decode()
+        return plain_json(msgspec.json.encode(report).decode())
     return show.plain("  ".join(f"{name}={value}" for name, value in zip(_COLUMNS, _row(report), strict=True)))
 
 

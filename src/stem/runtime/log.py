@@ -12,9 +12,12 @@ from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
 from typing import Literal, Self
 
+from stem.core.escaping import plain, plain_json
+
 Format = Literal["text", "json"]
 
 STDERR = 2
+TAB = "\t"  # the one control that a line may hold: none of what a task prints can pass for a line of another's
 LEVELS = ("debug", "info", "warning", "error")
 MOST_WAITING = 10_000
 # What a task prints comes as a record of this logger, with the id of the task.
@@ -159,9 +162,9 @@ class TextFormatter(logging.Formatter):
     """`2026-01-31T09:00:00.000Z INFO worker.started name=…`; one line a record, unless it has a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_moment(record)} {record.levelname} {_head(record)}{plain(record.getMessage())}"
+        line = f"{_moment(record)} {record.levelname} {_head(record)}{plain(record.getMessage(), but=TAB)}"
         trace = _trace(self, record)
-        return "\n".join([line, *(f"  {plain(part)}" for part in trace.splitlines())])
+        return "\n".join([line, *(f"  {plain(part, but=TAB)}" for part in trace.splitlines())])
 
 
 class JsonFormatter(logging.Formatter):
@@ -181,7 +184,7 @@ class JsonFormatter(logging.Formatter):
             fields["taskId"] = task_id
         if trace := _trace(self, record):
             fields["stack"] = trace
-        return json.dumps(fields)
+        return plain_json(json.dumps(fields))
 
 
 def _write(descriptor: int, data: bytes) -> None:
@@ -192,13 +195,6 @@ def _write(descriptor: int, data: bytes) -> None:
             view = view[os.write(descriptor, view) :]
         except BlockingIOError:  # a terminal that somebody else has made so
             select.select([], [descriptor], [])
-
-
-def plain(text: str) -> str:
-    """Control characters spelled out, except for the tab: no line that a task prints can pass for another's."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 def _moment(record: logging.LogRecord) -> str:
