@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from stem.contracts.rollups import Measures
 
 _AHEAD_SECONDS = 86400.0  # a clock that is ahead of the store's hides nothing
-_COUNTS = ("enqueued", "started", "succeeded", "retried", "failed")
-_SECONDS = ("wait_p50", "wait_p95", "run_p50", "run_p95", "run_p99")
+# As many measures as a terminal of 80 columns has room for.
+_COUNTS = ("enqueued", "succeeded", "retried", "failed")
+_SECONDS = ("wait_p95", "run_p95")
 
 
 @click.command()
@@ -30,7 +31,7 @@ _SECONDS = ("wait_p50", "wait_p95", "run_p50", "run_p95", "run_p99")
 def minutes(session: Session, since: float, by: str) -> None:
     """Show throughput and latency of the last minutes, as `stem pipeline run` has counted them.
 
-    Needs no Spark and no lake. Seconds are percentiles; --json has every measure.
+    Needs no Spark and no lake. Waits and run times are in seconds; --json has every measure.
 
     \b
     Example: stem pipeline minutes --since 15m --by name,queue
