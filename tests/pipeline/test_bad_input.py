@@ -90,11 +90,11 @@ def test_a_lake_with_a_damaged_file_is_named_with_the_file(
 
 def test_a_lake_of_a_newer_stem_is_neither_read_nor_filled(lake: Lake, capfd: pytest.CaptureFixture[str]) -> None:
     page = Path(lake.root, "stem.json")
-    page.write_text(page.read_text().replace('"schema": 1', '"schema": 2'))
+    page.write_text(page.read_text().replace(f'"schema": {lakes.SCHEMA}', '"schema": 99'))
     before = {path: path.stat().st_mtime_ns for path in Path(lake.root).rglob("*")}
     for command in (["run", "--once"], ["report"], ["sql", "select 1"], ["whatif"]):
         assert stem(["pipeline", *command]) == 70
-        assert "was written by a newer Stem (schema 2" in sentence(capfd.readouterr().err)
+        assert "was written by a newer Stem (schema 99" in sentence(capfd.readouterr().err)
     assert {path: path.stat().st_mtime_ns for path in Path(lake.root).rglob("*")} == before
 
 

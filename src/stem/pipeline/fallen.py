@@ -25,7 +25,7 @@ def in_a_sentence() -> Iterator[None]:
 
 
 def fallen(error: Exception) -> StemError:
-    """What to tell of an error that Spark, or the way to it, has raised."""
+    """What to tell of an error that Spark, the way to it, or a file of the lake has raised."""
     text = str(error).strip()
     if "OutOfMemoryError" in text or "spark.driver.maxResultSize" in text:
         return UsageError(
@@ -33,7 +33,7 @@ def fallen(error: Exception) -> StemError:
         )
     if isinstance(error, ConnectionError | EOFError) or "Py4JNetworkError" in f"{type(error).__name__} {text}":
         return SparkUnavailable(f"Spark's JVM ended while it worked, most often for want of memory; set {MEMORY}.")
-    if file := _unreadable(text):
+    if file := _unreadable(f"{type(error).__name__}: {text}"):
         return LakeRefused(
             f"{file} is damaged or gone, so the lake cannot be read as it is; ask again if a run tends the lake just "
             "now, else restore the file."

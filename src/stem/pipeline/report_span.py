@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from stem.pipeline.fallen import fallen
 from stem.pipeline.lake import Lake
 from stem.pipeline.scan import Piece
 
@@ -43,11 +44,16 @@ def reaches_back_to(lake: Lake, since: datetime, until: datetime) -> bool:
 
 
 def _ends(lake: Lake, first_day: str, last_day: str, where: Any) -> tuple[datetime | None, datetime | None]:
-    """The first and the last minute in files of these days."""
+    """The first and the last minute in files of these days. Raises LakeRefused."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     paths = tuple(file.path for file in lake.rollups.files() if first_day <= file.date <= last_day)
     if not paths:
         return None, None
-    found = pc.min_max(Piece(lake.rollups, paths).read(("minute",), where)["minute"]).as_py()
+    try:
+        minutes = Piece(lake.rollups, paths).read(("minute",), where)["minute"]
+    except (OSError, pa.ArrowInvalid) as error:
+        raise fallen(error) from error
+    found = pc.min_max(minutes).as_py()
     return found["min"], found["max"]
