@@ -117,6 +117,15 @@ def test_a_crash_in_the_lane_is_pinned_on_whoever_causes_it(client: Desk, tmp_pa
 # An app whose import leaves threads
 
 
+def test_an_app_that_imports_numpy_is_forked_without_a_word(tmp_path: Path, namespace: str) -> None:
+    pytest.importorskip("pandas", reason="numpy and pandas come with the extra spark")
+    url, app = f"sqlite:///{tmp_path}/numeric.db", "support.worker_apps.numeric:app"
+    with desk(url, namespace) as client, worker_process(url, namespace, app, tmp_path, concurrency=2) as worker:
+        tasks = [client.send("multiply", size=300) for _ in range(8)]
+        assert {tuple(client.value(task)) for task in tasks} == {(300.0**3, True)}
+        assert "worker.spawns" not in worker.text
+
+
 def test_an_app_that_leaves_threads_is_spawned_and_not_forked(tmp_path: Path, namespace: str) -> None:
     url = f"sqlite:///{tmp_path}/stem.db"
     with desk(url, namespace) as client, worker_process(url, namespace, THREADED, tmp_path, concurrency=2) as worker:

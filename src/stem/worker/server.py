@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from pathlib import Path
 from typing import NoReturn
 
 import msgspec
@@ -31,6 +32,8 @@ from stem.worker.requests import Born, Bury, Exited, Load, Loaded, Refused, Repl
 from stem.worker.wire import exactly, framed
 
 DESCRIPTORS = 4
+A_LIBRARYS = "a thread of a library"
+READY_FOR_FORKS = {"jemalloc_bg_thd"}  # pyarrow's memory: its library takes all its locks for a fork
 STDERR = 2
 REAPER_CHECK_SECONDS = 2.0
 
@@ -159,10 +162,29 @@ def become(app: Stem | None, worker: str, request: Start, descriptors: list[int]
 
 
 def _threads() -> list[str]:
-    """Those besides this one, Python's by name."""
+    """Those besides this one that would not survive a fork, Python's by name."""
     named = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
-    others = len(os.listdir("/proc/self/task")) - 1 - len(named) if os.path.isdir("/proc/self/task") else 0
-    return named + ["(a thread of a library)"] * max(0, others)
+    if not named and _of_libraries():
+        _try_a_fork()
+    return named + [A_LIBRARYS] * len(_of_libraries())
+
+
+def _of_libraries() -> list[str]:
+    """The names of threads that Python does not know of, and that may hold a lock over a fork."""
+    known = {str(thread.native_id) for thread in threading.enumerate()}
+    names = [
+        Path(f"/proc/self/task/{each}/comm").read_text() for each in os.listdir("/proc/self/task") if each not in known
+    ]
+    return [name for name in names if name.strip() not in READY_FOR_FORKS]
+
+
+def _try_a_fork() -> None:
+    """A library that is ready for forks ends its threads before one and starts them again on demand, as numpy's OpenBLAS
+    does. The threads that are still there afterwards belong to libraries that are not."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
 
 
 def _receive(control: socket.socket) -> tuple[Request, list[int]]:

@@ -148,8 +148,8 @@ class Worker:
         warn_of_unserved(self._parts.store, {*self._parts.queues, *told.queues})
         if told.threads:
             log.warning(
-                "worker.spawns: importing the app leaves threads running (%s), so isolates start anew instead of forking; "
-                "start threads inside tasks to make isolates cheap again",
+                "worker.spawns: importing the app leaves threads running (%s), so each isolate imports it anew instead of "
+                "forking; start threads, and import libraries that start some, inside tasks to make isolates cheap again",
                 ", ".join(told.threads),
             )
 
