@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,6 +127,31 @@ def test_a_coroutine_that_stops_the_loop_is_a_crash_loop(client: Desk) -> None:
     task = client.send("stops-the-loop")
     assert client.ended(task).state is State.FAILED
     assert client.letter(task).reason == "crash-loop"
+
+
+@pytest.mark.parametrize(("name", "args"), [("naps", {"seconds": 60}), ("defies-its-soft-limit", {})])
+def test_a_hard_limit_ends_one_coroutine_and_not_its_neighbours(
+    durable_url: str, namespace: str, tmp_path: Path, name: str, args: dict[str, Any]
+) -> None:
+    marks, go = tmp_path / "marks", tmp_path / "go"
+    with desk(durable_url, namespace) as client, worker_here(durable_url, namespace, COROUTINES, concurrency=1):
+        neighbours = [client.send("waits-for", marks=str(marks), file=str(go)) for _ in range(4)]
+        until(lambda: marks.exists() and len(marks.read_text().split()) == 4)
+
+        def requeues() -> int:
+            return sum(client.kinds(each).count("requeued") for each in neighbours)
+
+        def is_alone() -> bool:
+            """An isolate that is halted for a second is killed, and its neighbours start again."""
+            before = requeues()
+            record = client.ended(client.send(name, {"hard_limit": 0.4, "max_retries": 0}, **args))
+            assert record.error is not None and record.error.type == "HardTimeLimitExceeded"
+            assert "0.4 s" in record.error.message
+            return requeues() == before
+
+        assert any(is_alone() for _ in range(5))
+        go.touch()
+        assert [client.value(neighbour) for neighbour in neighbours] == [0] * 4
 
 
 def test_a_hard_limit_in_a_blocked_loop_costs_its_neighbours_no_attempt(

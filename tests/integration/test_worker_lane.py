@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,16 +92,34 @@ def test_a_soft_limit_reaches_an_inline_task(client: Desk) -> None:
     assert record.error is not None and record.error.type == "stem.core.errors.SoftTimeLimitExceeded"
 
 
-def test_a_hard_limit_ends_the_lane_and_costs_its_neighbours_no_attempt(client: Desk, tmp_path: Path) -> None:
+def test_inline_tasks_have_a_limit_of_their_own(tmp_path: Path, namespace: str) -> None:
+    url, marks, go = f"sqlite:///{tmp_path}/stem.db", tmp_path / "marks", tmp_path / "go"
+    with desk(url, namespace) as client, worker_here(url, namespace, INLINE, concurrency=4, lane_concurrency=2):
+        tasks = [client.send("waits-for", marks=str(marks), file=str(go)) for _ in range(4)]
+        until(lambda: marks.exists() and len(marks.read_text().split()) == 2)
+        assert client.call("isolated") > 0, "it is beside them, and all that could begin has had the time to"
+        assert len(marks.read_text().split()) == 2
+        go.touch()
+        assert [client.value(task) for task in tasks] == [0] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "is_stuck"), [("spins", {}, False), ("keeps-the-lock", {"seconds": 600}, True)]
+)
+def test_a_hard_limit_ends_the_lane_only_if_it_has_to_and_costs_its_neighbours_no_attempt(
+    client: Desk, tmp_path: Path, name: str, args: dict[str, Any], is_stuck: bool
+) -> None:
     marks, go = tmp_path / "marks", tmp_path / "go"
     before = client.call("where")[0]
     neighbours = [client.send("waits-for", marks=str(marks), file=str(go)) for _ in range(3)]
     until(lambda: marks.exists() and len(marks.read_text().split()) == 3)
-    record = client.ended(client.send("spins", {"hard_limit": 0.3, "max_retries": 0}))
+    given = {"file": str(tmp_path / "locked"), **args} if is_stuck else args
+    record = client.ended(client.send(name, {"hard_limit": 0.3, "max_retries": 0}, **given))
     assert record.error is not None and record.error.type == "HardTimeLimitExceeded"
     go.touch()
     assert [client.value(neighbour) for neighbour in neighbours] == [0] * 3
-    assert client.call("where")[0] != before
+    assert (client.call("where")[0] != before) == is_stuck
+    assert {client.kinds(neighbour).count("requeued") for neighbour in neighbours} == {int(is_stuck)}
 
 
 def test_a_crash_in_the_lane_is_pinned_on_whoever_causes_it(client: Desk, tmp_path: Path) -> None:

@@ -54,6 +54,13 @@ LISTED_TASKS = 20
 )
 @click.option("--warm-timeout", "warm_seconds", type=times.DURATION, help="How long TERM waits for tasks to end: 10m.")
 @click.option("--grace", "grace_seconds", type=times.DURATION, help="From telling a task to stop to killing it: 5s.")
+@click.option(
+    "--inline-concurrency",
+    "lane_concurrency",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Inline tasks (isolate=False) at a time.  [default: 8]",
+)
 @click.option("--async-concurrency", type=click.IntRange(1, 100_000), metavar="N", help="Coroutines an isolate.")
 @click.option(
     "--log-level",

@@ -167,7 +167,8 @@ class Shared:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._free: list[int] = []
         self._running: dict[int, tuple[RunChannel, asyncio.Task[None]]] = {}
-        self._reasons: dict[int, BaseException] = {}
+        self._reasons: dict[int, BaseException] = {}  # by run: what its next cancellation stands for
+        self._told: dict[int, type[BaseException]] = {}  # by run: the last reason, which is told once
         self._next: wire.Run | None = None
         self._has_stopped = False  # one of those that ran here, and may have left processes
         self._idle: asyncio.Event | None = None
@@ -243,6 +244,7 @@ class Shared:
         if has_ended_others:
             os._exit(0)
         del self._running[run.number]
+        self._told.pop(run.number, None)
         self._free.append(channel.slot)
         if is_last:
             self._has_stopped = False
@@ -259,8 +261,8 @@ class Shared:
     def _interrupt(self) -> None:
         for number, (channel, task) in list(self._running.items()):
             reason = channel.interruption()
-            if reason is not None and number not in self._reasons:
-                self._reasons[number] = reason
+            if reason is not None and self._told.get(number) is not type(reason):
+                self._told[number], self._reasons[number] = type(reason), reason
                 task.cancel()
 
 
@@ -280,7 +282,7 @@ def _steered(work: Any, number: int, reasons: dict[int, BaseException]) -> Gener
             try:
                 yield waiting
             except asyncio.CancelledError as cancelled:
-                error = reasons.get(number, cancelled)
+                error = reasons.pop(number, cancelled)
                 # The handler may catch the reason and go on; without a reason it has cancelled itself, and has failed.
                 if (task := asyncio.current_task()) is not None:
                     task.uncancel()

@@ -26,7 +26,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     prefetch: int = 1000
     name: str = ""
     async_concurrency: int = 10
-    lane_concurrency: int = 8
+    lane_concurrency: int = 8  # inline tasks (isolate=False) at a time, beside the isolates
     soft_limit: float | None = None
     hard_limit: float | None = None
     lease_seconds: float = 10.0

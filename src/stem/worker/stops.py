@@ -15,6 +15,8 @@ from stem.worker.room import Room
 
 log = logging.getLogger("stem.worker")
 
+STUCK_SECONDS = 1.0  # from telling one that shares its process to stop, at its hard limit, to killing that process
+
 
 class Stops:
     def __init__(self, brood: Brood, backlog: Backlog, end: Callable[[Held, Outcome, float | None], None]) -> None:
@@ -48,7 +50,7 @@ class Stops:
     def act_on(self, room: Room, offence: Offence) -> None:
         match offence:
             case Overdue(slot, held, seconds):
-                self._kill(room, slot, held, TimedOut(seconds))
+                self._end_overdue(room, slot, held, TimedOut(seconds))
             case SoftlyOverdue(slot, held):
                 held.is_soft = True
                 self._interrupt(room, slot, held, SOFT_LIMIT)
@@ -77,11 +79,21 @@ class Stops:
                 continue  # it clears up after one that was ended, and is waited for
             for held in room.assigned.values():
                 held.verdict = held.verdict or Interrupted(reason)
-            if room.assigned and not (room.child.is_lane and self._brood.has_own_lane):
+            if room.assigned and not self._is_own_lane(room):
                 self._brood.kill(room)
             else:
                 for slot, held in list(room.running()):
                     self._abandon(room, slot, held, Interrupted(reason))
+
+    def _end_overdue(self, room: Room, slot: int, held: Held, outcome: TimedOut) -> None:
+        """One that shares its process is told to stop first, for the others' sake. A coroutine that waits ends at once; only
+        if it does not, because it or its event loop is stuck, the process is killed."""
+        if room.is_shared and not self._is_own_lane(room):
+            if not held.told_at:
+                self._tell(room, held, outcome)
+            if time.monotonic() < held.told_at + STUCK_SECONDS:
+                return
+        self._kill(room, slot, held, outcome)
 
     def _tell(self, room: Room, held: Held, verdict: Outcome, signal_number: int = SIGTERM) -> None:
         """By an exception first; the guard sees to the rest."""
@@ -91,7 +103,7 @@ class Stops:
         slot = room.slot_of(held)
         if slot is not None:
             self._interrupt(room, slot, held, REVOKED)
-            if signal_number == SIGKILL:
+            if signal_number == SIGKILL and not room.is_shared:
                 self._kill(room, slot, held, verdict)
 
     def _signal(self, room: Room, held: Held) -> None:
@@ -107,10 +119,17 @@ class Stops:
         if room.slot_of(held) != slot or room.is_doomed:
             return
         held.verdict = outcome
-        if room.child.is_lane and self._brood.has_own_lane:
+        if self._is_own_lane(room):
             self._abandon(room, slot, held, outcome)
             return
-        log.info("task.killed id=%s isolate=%d outcome=%s", held.lease.id, room.child.pid, type(outcome).__name__)
+        others = sum(1 for _, other in room.running() if other is not held)
+        log.info(
+            "task.killed id=%s isolate=%d outcome=%s%s",
+            held.lease.id,
+            room.child.pid,
+            type(outcome).__name__,
+            f" neighbours={others}: they start again, no attempt spent" if others else "",
+        )
         self._brood.kill(room)
 
     def _interrupt(self, room: Room, slot: int, held: Held, why: int) -> None:
@@ -122,6 +141,10 @@ class Stops:
         self._interrupt(room, slot, held, REVOKED)
         del room.assigned[held.number]
         self._end(held, outcome, time.monotonic() - room.child.cell.times(slot)[0])
+
+    def _is_own_lane(self, room: Room) -> bool:
+        """Whether what it holds runs in threads of this very process."""
+        return room.child.is_lane and self._brood.has_own_lane
 
     def _room_of(self, held: Held) -> Room | None:
         return next((room for room in self._brood.rooms.values() if held.number in room.assigned), None)

@@ -56,6 +56,15 @@ async def gives_up_in_a_group() -> None:
             group.create_task(asyncio.sleep(30))
 
 
+@app.task(name="defies-its-soft-limit", soft_limit=0.2)
+async def defies_its_soft_limit() -> None:
+    while True:
+        try:
+            await asyncio.sleep(30)
+        except SoftTimeLimitExceeded:
+            continue
+
+
 @app.task(name="blocks")
 async def blocks(marks: str) -> None:
     leave_mark(marks, current_task().id)
