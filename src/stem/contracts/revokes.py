@@ -13,7 +13,7 @@ class Revokes(ABC):
     @abstractmethod
     def put(self, requests: Sequence[RevokeRequest]) -> list[RevokeRecord]:
         """Durable when it returns, all or none, in order. A second mark for a task replaces the first, with a new version.
-        `expires_seconds` counts from the store's now; None: never."""
+        `expires_seconds` counts from the store's now; None: never. A seal is kept as it is, and judged by whoever reads it."""
 
     @abstractmethod
     def get(self, task_ids: Sequence[str]) -> dict[str, RevokeRecord]:
