@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from stem.cli.main import run as stem
 from stem.contracts.store import Store
 from stem.pipeline import lake as lakes
+from stem.pipeline import retention
 from support.asking import all_events
 from support.oldlake import of_schema_1
 from support.past import live
@@ -95,3 +97,38 @@ def test_a_run_that_follows_an_empty_store_brings_what_comes(
     assert stem(["pipeline", "run", "--follow", *where]) == 0
     producer.join()
     assert_equals_a_recount(spark, lakes.opened(root), all_events(durable_store))
+
+
+@pytest.mark.parametrize("durable_url", ["sqlite"], indirect=True)
+def test_what_a_lake_shall_keep_needs_a_unit_and_what_will_go_is_told_before(
+    spark: SparkSession,
+    durable_url: str,
+    durable_store: Store,
+    namespace: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = str(tmp_path / "lake")
+    where = ["--broker-url", durable_url, "--namespace", namespace, "--lake", root]
+    live(durable_store, 50)
+    assert stem(["pipeline", "run", *where]) == 0
+    lake, logged = lakes.opened(root), len(all_events(durable_store))
+    assert stem(["pipeline", "run", "--keep", "90", *where]) == 64
+    assert "has no unit" in capfd.readouterr().err
+    assert stem(["pipeline", "run", "--keep", "90s", *where]) == 64
+    assert "--yes" in capfd.readouterr().err
+    assert stem(["pipeline", "run", "--keep", "90s", "--yes", *where]) == 0
+    assert stem(["pipeline", "run", "--keep", "90d", *where]) == 0
+    assert "drops" not in capfd.readouterr().err and lake.events.frame(spark).count() == logged
+    in_a_year = datetime.now(UTC) + timedelta(days=365)
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return in_a_year
+
+    monkeypatch.setattr(retention, "datetime", Later)
+    assert stem(["pipeline", "run", "--keep", "90d", *where]) == 0
+    assert f"--keep drops {logged:,} events of" in capfd.readouterr().err
+    assert lake.events.frame(spark).count() == 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from stem.cli import times
 from stem.pipeline import storage
 
 
@@ -47,3 +48,21 @@ def spark(function: Callable[..., Any]) -> Callable[..., Any]:
     ):
         function = option(function)
     return function
+
+
+class KeepType(click.ParamType[float]):
+    """Seconds of a duration with a unit: what is older is lost, and `90` might mean anything."""
+
+    name = "duration"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if not isinstance(value, str):
+            return value
+        seconds = times.duration(value)
+        if seconds is None:
+            self.fail(f"{value!r} is not a duration; write 90d, or 48h", param, ctx)
+        if value.strip()[-1].isdecimal():
+            self.fail(
+                f"{value!r} has no unit, and what is older is dropped; write {value.strip()}d for days", param, ctx
+            )
+        return seconds

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stem.cli import pipeline_options, show, times
+from stem.cli import consent, pipeline_options, show
 from stem.cli.session import Session, check_shared, in_session
 
 if TYPE_CHECKING:
     from stem.pipeline.flow import Batch
 
+_DAY_SECONDS = 86400.0
+
 
 @click.command()
 @click.option("--once/--follow", "once", default=True, help="Up to now, or until it is stopped.  [default: --once]")
-@click.option("--keep", type=times.DURATION, help="Drop whole days older than this: 90d.")
+@click.option("--keep", type=pipeline_options.KeepType(), help="Drop whole days older than this: 90d. Needs a unit.")
+@click.option("--yes", is_flag=True, help="Keep less than a day without asking.")
 @click.option(
     "--batch", "events", type=click.IntRange(1_000, 10_000_000), metavar="N", help="At most so many events at a time."
 )
@@ -27,6 +30,7 @@ def run(
     session: Session,
     once: bool,
     keep: float | None,
+    yes: bool,
     events: int | None,
     lake: str | None,
     master: str | None,
@@ -43,10 +47,13 @@ def run(
     from stem.pipeline.session import session as spark
 
     settings = check_shared(session.settings())
+    root = lake or settings.pipeline.lake
+    if keep is not None and not _may_drop(root, keep, yes=yes):
+        raise click.Abort
     telling = _Telling(is_quiet=once or session.as_json)
     flow = Flow(
         settings=settings,
-        root=lake or settings.pipeline.lake,
+        root=root,
         follow=not once,
         keep_seconds=keep,
         events_a_batch=events or EVENTS_A_BATCH,
@@ -63,6 +70,23 @@ def run(
         if once:
             raise
     telling.conclude(session.as_json)
+
+
+def _may_drop(root: str, keep: float, *, yes: bool) -> bool:
+    """Say what will go before any of it does; less than a day is what nobody means by chance."""
+    from stem.pipeline import lake as lakes
+    from stem.pipeline.retention import going
+
+    found = lakes.found(root)
+    goes = None if found is None else going(found, keep)
+    lost = (
+        "" if goes is None or not goes.days else f"{goes.events:,} events of {goes.days} days before {goes.first_kept}"
+    )
+    if lost:
+        click.echo(f"--keep drops {lost} from the lake.", err=True)
+    if keep >= _DAY_SECONDS:
+        return True
+    return consent.is_given(f"Keep less than a day of history in {root}, and lose {lost or 'the rest'}?", yes=yes)
 
 
 class _Telling:

@@ -70,13 +70,19 @@ class Lake:
 
 def opened(root: str) -> Lake:
     """For reading. Raises LakeRefused: absent, damaged, or written by a newer Stem."""
+    lake = found(root)
+    if lake is None:
+        raise LakeRefused(
+            f"There is no lake at {_absolute(root)}; fill one with 'stem pipeline run --once', or name it with --lake."
+        )
+    return lake
+
+
+def found(root: str) -> Lake | None:
+    """For a look at one that may not be there yet. Raises LakeRefused."""
     root = _absolute(root)
     page = _page(root)
-    if page is None:
-        raise LakeRefused(
-            f"There is no lake at {root}; fill one with 'stem pipeline run --once', or name it with --lake."
-        )
-    return _lake(root, page)
+    return None if page is None else _lake(root, page)
 
 
 def prepared(root: str, source: str) -> Lake:

@@ -69,7 +69,26 @@ def _merge(lake: Lake, table: Table, spark: "SparkSession", files: list[File]) -
     return len(old)
 
 
+@dataclass(frozen=True, slots=True)
+class Going:
+    """What of a lake is too old: whole days before `first_kept`, and how many events they have."""
+
+    days: int
+    events: int
+    first_kept: str
+
+
+def going(lake: Lake, keep_seconds: float) -> Going:
+    """What `tend` would drop now."""
+    first = _first_kept(keep_seconds)
+    old = [file for file in lake.events.files() if file.date < first]
+    return Going(len({file.date for file in old}), sum(file.rows for file in old), first)
+
+
 def _drop_old(lake: Lake, keep_seconds: float) -> int:
     """By whole days, so that a day is there or is not."""
-    first = (datetime.now(UTC) - timedelta(seconds=keep_seconds)).date().isoformat()
-    return sum(table.delete_before(first) for table in lake.tables)
+    return sum(table.delete_before(_first_kept(keep_seconds)) for table in lake.tables)
+
+
+def _first_kept(keep_seconds: float) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=keep_seconds)).date().isoformat()
