@@ -26,6 +26,7 @@ SLOW = {
     "test_lake_connect",
     "test_lake_kills",
     "test_lake_stores",
+    "test_ready",
     "test_sink_terminal",
 }
 
