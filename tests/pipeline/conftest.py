@@ -27,6 +27,7 @@ SLOW = {
     "test_lake_kills",
     "test_lake_stores",
     "test_ready",
+    "test_stopping",
     "test_sink_terminal",
 }
 

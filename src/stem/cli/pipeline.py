@@ -1,8 +1,11 @@
 """`stem pipeline`: the data pipeline on Spark. Its commands are loaded when they are called, Spark when they need it."""
 
+from typing import Any
+
 import click
 
 from stem.cli.later import Later
+from stem.cli.pipeline_stop import stoppable
 
 _HOMES = {
     "bulk": "stem.cli.pipeline_bulk",
@@ -17,7 +20,13 @@ _HOMES = {
 }
 
 
-@click.group(cls=Later, homes=_HOMES)
+class Stoppable(Later):
+    def invoke(self, ctx: click.Context) -> Any:
+        with stoppable():
+            return super().invoke(ctx)
+
+
+@click.group(cls=Stoppable, homes=_HOMES)
 def pipeline() -> None:
     """Feed Stem from DataFrames, and ask Spark what the fleet did.
 

@@ -1,8 +1,6 @@
 """`stem pipeline run`: events into the lake, once up to now, or for as long as they come."""
 
-import signal
 import time
-from threading import Event
 from typing import TYPE_CHECKING
 
 import click
@@ -60,12 +58,8 @@ def run(
         told=telling.hear,
         warned=lambda gap: click.echo(f"warning: {gap}", err=True),
     )
-    stopped = Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     try:
-        flow.run(
-            lambda: spark("stem pipeline run", master=master, remote=remote), is_wanted=lambda: not stopped.is_set()
-        )
+        flow.run(lambda: spark("stem pipeline run", master=master, remote=remote))
     except KeyboardInterrupt:
         if once:
             raise

@@ -1,9 +1,13 @@
 """What a session would wait for, done beside: imports while the JVM starts, reflection while Spark's context is made."""
 
 import contextlib
+import os
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from threading import Thread
 from typing import Any
+
+from stem.runtime.orphans import children
 
 
 @contextlib.contextmanager
@@ -18,10 +22,24 @@ def launched(settings: Mapping[str, str]) -> Iterator[None]:
     """Start the JVM, if there is none; while the context is made, it does what the session will need."""
     from pyspark import SparkConf, SparkContext
 
-    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
+    with _no_half_started():
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
     jvm = SparkContext._jvm
     with _beside(lambda: _register(jvm)):
         yield
+
+
+@contextlib.contextmanager
+def _no_half_started() -> Iterator[None]:
+    """A JVM that starts takes no notice of Ctrl-C; left alone, it would print a stack when nobody waits for it any more."""
+    before = set(children())
+    try:
+        yield
+    except BaseException:
+        for pid in set(children()) - before:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        raise
 
 
 def _import() -> None:
