@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from stem.core.bounds import MAX_RETRIES as MAX_RETRIES
+from stem.core.bounds import MAX_SECONDS as MAX_SECONDS
 from stem.core.envelope import Envelope
 from stem.core.errors import InvalidTask
 from stem.core.option import duration
@@ -14,9 +16,6 @@ from stem.core.settle import Policy
 
 RetryCallable = Callable[[int, TaskError], float]
 RetryWish = RetryStrategy | float | str | Sequence[float | str] | RetryCallable
-
-MAX_RETRIES = 1_000_000
-MAX_SECONDS = 100 * 365 * 86400.0
 
 
 def policy_for(envelope: Envelope, retry: RetryStrategy | RetryCallable) -> Policy:

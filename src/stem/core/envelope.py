@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from stem.core.bounds import MAX_ATTEMPT, MOST_PRIORITY, Attempt, Priority, Retries, Seconds, Version
 from stem.core.encode import encode_json
 from stem.core.errors import EnvelopeUnreadable, InvalidTask
 from stem.core.retry import RetryStrategy
@@ -34,17 +35,17 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
     headers: dict[str, str]
     enqueued_at: datetime
     not_before: datetime | None
-    priority: int
-    attempt: int
-    max_retries: int
-    visibility_timeout: float | None
+    priority: Priority
+    attempt: Attempt
+    max_retries: Retries
+    visibility_timeout: Seconds | None
     queue: str
     meta: dict[str, Any]
-    version: int
+    version: Version
     expires_at: datetime | None = None
     retry: RetryStrategy | None = None
-    soft_limit: float | None = None
-    hard_limit: float | None = None
+    soft_limit: Seconds | None = None
+    hard_limit: Seconds | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Raises EnvelopeUnreadable."""
@@ -96,7 +97,11 @@ def decode(body: bytes | str, *, attempt: int | None = None) -> Envelope:
         raise EnvelopeUnreadable(
             f"Envelope {envelope.id} has version {envelope.version} and this Stem reads up to {VERSION}; upgrade it."
         )
-    return envelope if attempt is None else at_attempt(envelope, attempt)
+    if attempt is None:
+        return envelope
+    if not 0 <= attempt <= MAX_ATTEMPT:
+        raise EnvelopeUnreadable(f"The store says {attempt} for the attempt of {envelope.id}; inspect its dead letter.")
+    return at_attempt(envelope, attempt)
 
 
 def call_facts(body: bytes) -> dict[str, Any]:
@@ -172,8 +177,8 @@ def check_name(value: str) -> str:
 
 
 def check_priority(value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 9:
-        raise InvalidTask(f"Priority {value!r} is not a whole number from 0 (last) to 9 (first).")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_PRIORITY:
+        raise InvalidTask(f"Priority {value!r} is not a whole number from 0 (last) to {MOST_PRIORITY} (first).")
     return value
 
 

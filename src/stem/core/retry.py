@@ -2,23 +2,25 @@
 
 import msgspec
 
+from stem.core.bounds import Seconds, Share
+
 
 class Exponential(msgspec.Struct, frozen=True, tag="exponential", rename="camel"):
     """base · 2ⁿ up to a cap, with `jitter` (0 to 1) of it left to chance."""
 
-    base_seconds: float = 2.0
-    cap_seconds: float = 300.0
-    jitter: float = 0.5
+    base_seconds: Seconds = 2.0
+    cap_seconds: Seconds = 300.0
+    jitter: Share = 0.5
 
 
 class Fixed(msgspec.Struct, frozen=True, tag="fixed", rename="camel"):
-    delay_seconds: float
+    delay_seconds: Seconds
 
 
 class Delays(msgspec.Struct, frozen=True, tag="delays", rename="camel"):
     """One delay an attempt; the last one repeats."""
 
-    seconds: tuple[float, ...]
+    seconds: tuple[Seconds, ...]
 
 
 RetryStrategy = Exponential | Fixed | Delays

@@ -285,3 +285,47 @@ def test_arguments_that_cannot_be_read_are_named_as_such(args: bytes) -> None:
 def test_events_tell_of_a_call_its_tenant_and_when_it_was_due(changes: dict[str, Any], facts: dict[str, Any]) -> None:
     assert call_facts(encode(msgspec.structs.replace(an_envelope("a"), **changes))) == facts
     assert call_facts(b'{"tenant"') == {}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("priority", -1),
+        ("priority", 10),
+        ("priority", 2**70),
+        ("attempt", -1),
+        ("attempt", 2**62),
+        ("maxRetries", -1),
+        ("maxRetries", 2**62),
+        ("visibilityTimeout", -1.0),
+        ("visibilityTimeout", 1e300),
+        ("softLimit", -0.5),
+        ("hardLimit", 1e300),
+        ("version", -1),
+        ("retry", {"type": "fixed", "delaySeconds": 1e300}),
+        ("retry", {"type": "fixed", "delaySeconds": -1}),
+        ("retry", {"type": "delays", "seconds": [1, 1e300]}),
+        ("retry", {"type": "exponential", "baseSeconds": 1e300}),
+        ("retry", {"type": "exponential", "capSeconds": 1e300}),
+        ("retry", {"type": "exponential", "jitter": 1e300}),
+        ("retry", {"type": "exponential", "jitter": -1}),
+    ],
+)
+def test_a_stored_number_out_of_bounds_is_refused(field: str, value: object) -> None:
+    body = msgspec.json.decode(encode(an_envelope("a")))
+    with pytest.raises(EnvelopeUnreadable):
+        decode(msgspec.json.encode({**body, field: value}))
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 400])
+def test_what_is_no_finite_number_is_refused(number: str) -> None:
+    body = encode(msgspec.structs.replace(an_envelope("a"), hard_limit=7.25))
+    assert b'"hardLimit":7.25' in body
+    with pytest.raises(EnvelopeUnreadable):
+        decode(body.replace(b'"hardLimit":7.25', f'"hardLimit":{number}'.encode()))
+
+
+@pytest.mark.parametrize("attempt", [-1, 2**62])
+def test_an_attempt_that_no_store_could_have_counted_is_refused(attempt: int) -> None:
+    with pytest.raises(EnvelopeUnreadable, match="for the attempt of a"):
+        decode(encode(an_envelope("a")), attempt=attempt)
