@@ -120,9 +120,9 @@ class Signature:
 
     def _warn_of_changed(self, arguments: Mapping[str, Any]) -> None:
         """Once for each parameter: without an annotation the function gets what JSON made of the value."""
-        for name in self._untyped & arguments.keys():
-            kind = type(arguments[name])
-            if kind not in _UNCHANGED:
+        for name, value in arguments.items():
+            kind = type(value)
+            if kind not in _UNCHANGED and name in self._untyped:
                 self._untyped.discard(name)
                 log.warning(
                     "Argument %r of %s is a %s and arrives as plain JSON, because the parameter has no annotation that "
