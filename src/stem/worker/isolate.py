@@ -28,6 +28,7 @@ from stem.worker import wire
 from stem.worker.cell import Cell
 from stem.worker.channel import Line, RunChannel
 from stem.worker.output import TaskOutput, take_over
+from stem.worker.waiting import warn_of_waiting
 
 LOST_THE_LINE = 86  # exit code: a task closed the descriptors that lead to the supervisor
 
@@ -48,6 +49,7 @@ class Isolate:
         self._next: RunChannel | None = None  # of the `def` that is being admitted
         self._current: RunChannel | None = None  # of the `def` that runs now
         self._shared = Shared(self)
+        warn_of_waiting(app.link)
         self.dead_children = DeadChildren()
 
     def serve(self) -> NoReturn:

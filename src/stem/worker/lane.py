@@ -28,6 +28,7 @@ from stem.worker.cell import Cell
 from stem.worker.channel import Line, RunChannel
 from stem.worker.isolate import LOST_THE_LINE, interrupted, make_private, was_stopped
 from stem.worker.output import TaskOutput
+from stem.worker.waiting import warn_of_waiting
 
 
 class Lane:
@@ -51,6 +52,7 @@ class Lane:
         self._free: SimpleQueue[int] = SimpleQueue()
         self._lock = Lock()
         self._running = 0
+        warn_of_waiting(app.link)
         self._has_stopped = False  # one of those that ran here, and may have left processes
         self._dead_children = DeadChildren()
         self._reachable: dict[

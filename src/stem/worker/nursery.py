@@ -93,7 +93,7 @@ class Nursery:
 
     def __init__(self, path: str, worker: str) -> None:
         self._path = path
-        self._worker = worker
+        self.worker = worker  # the name that isolates get
         self._frames = wire.Frames()
         self.control, theirs = socket.socketpair()
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
@@ -105,7 +105,7 @@ class Nursery:
             process_group=0,  # a terminal's Ctrl-C is for the supervisor
         )
         theirs.close()
-        self._send(Load(path, worker))
+        self._send(Load(path))
 
     @property
     def pid(self) -> int:
@@ -136,7 +136,7 @@ class Nursery:
         """It is not born yet; a reply will say so."""
         child, descriptors = make_child(slots, is_lane=is_lane)
         try:
-            self._send(Start(child.token, slots, is_lane), descriptors)
+            self._send(Start(child.token, slots, is_lane, self.worker), descriptors)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)

@@ -8,6 +8,8 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
+import msgspec
+
 from stem.backends import RevokeStore, connect_revokes, placed
 from stem.client.app import Stem
 from stem.client.link import open_store
@@ -35,6 +37,7 @@ from stem.worker.keeper import Keeper
 from stem.worker.manifest import Manifest
 from stem.worker.marks import FOLLOW_SECONDS, Marks
 from stem.worker.measures import measures
+from stem.worker.naming import free_name
 from stem.worker.nursery import Child, Nursery
 from stem.worker.pool import Pool
 from stem.worker.scribe import Scribe
@@ -64,10 +67,11 @@ class Parts:
         app: Stem | None,
     ) -> None:
         """With an app its tasks run in this very process; without one, in isolates."""
-        self.settings = settings
         self._fail = fail
         self._store_settings = placed(told.settings)
         self.store = app.store if app is not None else open_store(self._store_settings)
+        settings = msgspec.structs.replace(settings, name=free_name(settings.name, self.store.heartbeats))
+        self.settings = settings
         self._owns_store = app is None
         self._shares_store = app is not None and not self.store.capabilities.crosses_processes
         self.queues = list(settings.queues) or told.queues

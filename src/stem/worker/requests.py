@@ -7,7 +7,6 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     """Import the app at `path`; the first request."""
 
     path: str
-    worker: str
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
@@ -16,6 +15,7 @@ class Start(msgspec.Struct, frozen=True, tag=True):
     token: int
     slots: int
     is_lane: bool = False
+    worker: str = ""  # its name
 
 
 class Bury(msgspec.Struct, frozen=True, tag=True):

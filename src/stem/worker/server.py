@@ -46,7 +46,6 @@ class Server:
         # Isolates until they are buried, and what the app has started when it was imported.
         self._spared: set[int] = set()
         self._wake = os.pipe()  # a signal has come
-        self._worker = ""
         self._path = ""
         self._app: Stem | None = None
         self._forks = True
@@ -71,8 +70,8 @@ class Server:
 
     def _answer(self, request: Request, descriptors: list[int]) -> None:
         match request:
-            case Load(path, worker):
-                self._path, self._worker = path, worker
+            case Load(path):
+                self._path = path
                 self._load()
             case Start():
                 self._start(request, descriptors)
@@ -118,7 +117,7 @@ class Server:
                 self._control.close()
                 for descriptor in self._wake:
                     os.close(descriptor)
-                become(self._app, self._worker, request, descriptors)
+                become(self._app, request, descriptors)
             except BaseException:  # noqa: BLE001 - it ends here, and somebody should know why
                 traceback.print_exc()
                 sys.stderr.flush()
@@ -127,7 +126,7 @@ class Server:
         return pid
 
     def _execute(self, request: Start, descriptors: list[int]) -> int:
-        words = [str(word) for word in (self._worker, request.slots, int(request.is_lane), os.getpid(), *descriptors)]
+        words = [str(word) for word in (request.worker, request.slots, int(request.is_lane), os.getpid(), *descriptors)]
         child = subprocess.Popen(  # noqa: S603 - our own interpreter
             [sys.executable, "-P", "-m", "stem.worker.spawned", self._path, *words],
             pass_fds=descriptors,
@@ -151,14 +150,14 @@ class Server:
             os._exit(0)  # the supervisor is gone, as an empty request would have said
 
 
-def become(app: Stem | None, worker: str, request: Start, descriptors: list[int]) -> NoReturn:
+def become(app: Stem | None, request: Start, descriptors: list[int]) -> NoReturn:
     if app is None:
         raise RuntimeError("an isolate was asked for before the app")
     if request.is_lane:
         from stem.worker.lane import become_lane
 
-        become_lane(app, worker, descriptors, request.slots)
-    become_isolate(app, worker, descriptors, request.slots)
+        become_lane(app, request.worker, descriptors, request.slots)
+    become_isolate(app, request.worker, descriptors, request.slots)
 
 
 def _threads() -> list[str]:

@@ -17,7 +17,7 @@ def main() -> NoReturn:
     path, worker, slots, is_lane, parent, *descriptors = sys.argv[1:]
     die_with(int(parent))
     process.imports_for_isolates = True
-    become(load(path), worker, Start(0, int(slots), is_lane == "1"), [int(each) for each in descriptors])
+    become(load(path), Start(0, int(slots), is_lane == "1", worker), [int(each) for each in descriptors])
 
 
 if __name__ == "__main__":

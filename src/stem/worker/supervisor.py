@@ -131,7 +131,10 @@ class Worker:
         except BaseException:
             self._unload()
             raise
+        self.settings = self._parts.settings
         nursery, self._nursery = self._nursery, None  # the pool's from now on
+        if nursery is not None:
+            nursery.worker = self.name
         self._parts.start(nursery)
         log.info(
             "worker.started name=%s queues=%s concurrency=%d store=%s",
