@@ -14,9 +14,8 @@ from support.until import until
 def test_a_task_is_enqueued_waits_runs_and_gives_its_result(stem: Shell, durable_store: Store) -> None:
     id = stem.out("enqueue", "mail.send", "--arg", "to=ada", "--arg", "copies=2", "--priority", "7", "--meta", "by=me")
     assert id in stem.out("queue", "peek", "default")
-    assert stem.json("queue", "list") == {
-        "queues": [{"queue": "default", "ready": 1, "delayed": 0, "running": 0, "dead": 0}]
-    }
+    counts = {"ready": 1, "delayed": 0, "running": 0, "dead": 0}
+    assert stem.json("queue", "list") == {"queues": [{"queue": "default", **counts, "workers": [], "paused": None}]}
     shown = stem.json("task", "show", id)
     assert (shown["status"], shown["priority"], shown["meta"]) == ("queued", 7, {"by": "me"})
     assert "is still queued" in stem.refusal("task", "result", id, code=70)
@@ -26,7 +25,8 @@ def test_a_task_is_enqueued_waits_runs_and_gives_its_result(stem: Shell, durable
     durable_store.broker.settle([done(delivery, {"sent": 2})], worker=WORKER)
 
     assert stem.out("task", "result", id) == '{"sent":2}'
-    assert stem.json("task", "result", id) == {"id": id, "status": "succeeded", "result": {"sent": 2}, "error": None}
+    ended = {"id": id, "status": "succeeded", "state": "succeeded", "result": {"sent": 2}, "error": None}
+    assert stem.json("task", "result", id) == ended
     assert id in stem.out("task", "list", "--state", "succeeded", "--name", "mail.send", "--since", "1h")
     assert stem.out("task", "list", "--state", "failed") == "No task matches."
     assert stem.json("queue", "list") == {"queues": []}
@@ -38,7 +38,8 @@ def test_enqueue_can_wait_for_the_result(stem: Shell, durable_store: Store) -> N
     assert result == "42"
     with worker(durable_store, value=None):
         waited = stem.json("enqueue", "answer", "--wait", "20s")
-    assert waited == {"id": waited["id"], "status": "succeeded", "result": None, "error": None}
+    ended = {"status": "succeeded", "state": "succeeded", "result": None, "error": None}
+    assert waited == {"id": waited["id"], **ended}
     assert waited["id"] != id
 
 

@@ -15,7 +15,7 @@ from support.asking import bury
 
 RECORD = {
     "id", "name", "queue", "status", "attempt", "fence", "priority", "payload", "error", "meta", "worker",
-    "enqueuedAt", "startedAt", "finishedAt", "heartbeatAt", "updatedAt",
+    "enqueuedAt", "startedAt", "finishedAt", "heartbeatAt", "updatedAt", "state",
 }  # fmt: skip
 LETTER = {"id", "name", "queue", "attempts", "reason", "error", "meta", "deadAt", "args", "replay"}
 
@@ -23,7 +23,7 @@ LETTER = {"id", "name", "queue", "attempts", "reason", "error", "meta", "deadAt"
 def test_json_names_are_camel_case_and_stay(stem: Shell, durable_store: Store) -> None:
     bury(durable_store, "a")
     assert set(stem.json("enqueue", "demo.add", "--queue", "q2")) == {"id", "created"}
-    assert set(stem.json("task", "show", "a")) == RECORD
+    assert set(stem.json("task", "show", "a")) == RECORD | {"args", "dueAt", "durationSeconds"}
     tasks = stem.json("task", "list")
     assert set(tasks) == {"tasks", "cursor"} and all(set(task) == RECORD for task in tasks["tasks"])
     letters = stem.json("dlq", "list")
@@ -48,7 +48,9 @@ def test_health_reports_stores_workers_and_depths(stem: Shell, durable_store: St
     )
     durable_store.heartbeats.beat(beat, ttl_seconds=60)
     report = stem.json("health")
-    assert set(report) == {"status", "namespace", "broker", "results", "workers", "queues"}
+    assert set(report) == {
+        "status", "namespace", "broker", "results", "revokes", "signing", "tls", "workers", "queues",
+    }  # fmt: skip
     assert report["status"] == "ok" and report["namespace"] == namespace
     assert set(report["broker"]) == {"url", "backend", "server", "latencySeconds", "warnings"}
     assert [worker["workerId"] for worker in report["workers"]] == ["w1"]
@@ -86,8 +88,8 @@ def test_looking_at_results_through_another_broker_changes_nothing(shell: Shell)
 
 def test_one_store_named_twice_is_one(shell: Shell) -> None:
     there = ("--broker-url", "sqlite:///stem.db", "--results-url", f"sqlite:///{shell.directory}/./stem.db")
-    assert "results    with the broker" in shell.out("health", *there)
     shell.out("enqueue", "a", *there)
+    assert "results    with the broker" in shell.out("health", *there)
     assert shell.json("queue", "list")["queues"][0]["ready"] == 1
 
 

@@ -99,10 +99,12 @@ def test_a_bad_setting_exits_64_and_is_named(shell: Shell, variable: str, value:
 @pytest.mark.parametrize(
     "words", [("task", "show", "x"), ("task", "result", "x"), ("task", "result", "x", "--wait", "60")]
 )
+@pytest.mark.usefixtures("durable_store")
 def test_an_unknown_task_exits_1_at_once(stem: Shell, words: tuple[str, ...]) -> None:
     assert "no task x" in stem.refusal(*words, code=1)
 
 
+@pytest.mark.usefixtures("durable_store")
 def test_unknown_dead_letters_exit_1(stem: Shell) -> None:
     assert "no dead letter x" in stem.refusal("dlq", "show", "x", code=1)
     assert stem.run("dlq", "replay", "x", "--limit", "5").returncode == 1
@@ -195,10 +197,12 @@ def test_a_working_directory_that_is_gone_exits_70_unless_the_path_is_absolute(s
 
     assert "working directory, which is gone" in refusal("stem health")
     assert "no module 'nowhere'" in refusal(f"stem enqueue a --app nowhere:app --broker-url {there}")
+    shell.out("enqueue", "a")
     assert shell.paste(f"mkdir {gone}; cd {gone}; rmdir {gone}; stem health --broker-url {there}").returncode == 0
 
 
 def test_with_json_the_error_is_an_object_on_stderr(shell: Shell, closed_port: int) -> None:
+    shell.out("enqueue", "a")
     for words, code, kind in (
         (("task", "show", "x"), 1, "TaskNotFound"),
         (("enqueue", "a", "--args", "{"), 64, "InvalidArguments"),

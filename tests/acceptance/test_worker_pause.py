@@ -87,7 +87,7 @@ def test_a_pause_of_one_worker_is_its_own_and_stays_with_its_name(any_lab: Lab) 
 
 
 def test_a_pause_holds_with_no_worker_there(lab: Lab) -> None:
-    assert "it is written down" in lab.shell.out("worker", "pause", "--queue", "default")
+    assert "the pause is stored" in lab.shell.out("queue", "pause", "default", "--unknown-ok")
     waits = lab.desk.send("quick")
     lab.start()
     lab.desk.value(lab.desk.send("mail", {"queue": "mail"}))
@@ -98,7 +98,7 @@ def test_a_pause_holds_with_no_worker_there(lab: Lab) -> None:
 
 def test_operators_that_pause_at_the_same_time_do_not_undo_each_other(any_lab: Lab) -> None:
     names = [f"w{number}" for number in range(1, 5)]
-    flags = ("--queue", "default", "--timeout", "100ms", "--worker")
+    flags = ("--queue", "default", "--unknown-ok", "--timeout", "100ms", "--worker")
     shell = any_lab.shell
     typed = [
         subprocess.Popen([STEM, "worker", "pause", *flags, name], cwd=shell.directory, env=shell.variables)
@@ -110,7 +110,7 @@ def test_operators_that_pause_at_the_same_time_do_not_undo_each_other(any_lab: L
 
 
 def test_one_goes_on_while_all_others_are_paused(lab: Lab) -> None:
-    lab.shell.out("worker", "pause", "--queue", "default")
+    lab.shell.out("worker", "pause", "--queue", "default", "--unknown-ok")
     lab.shell.out("worker", "resume", "--queue", "default", "--worker", "w1")
     lab.start("w1", "--concurrency", "1")
     lab.start("w2", "--concurrency", "1")

@@ -86,6 +86,25 @@ def test_all_queues_with_a_task_are_named_and_a_named_one_is_always_there(store:
     assert store.broker.depth([]) == {}
 
 
+def test_find_shows_a_task_that_waits_or_runs_by_its_id(store: Store) -> None:
+    ready_push, late_push = a_push("ready", priority=7, args={"x": 1}), a_push("delayed", delay=3600, queue="other")
+    store.broker.push([ready_push, late_push, *pushes("ended", "dead")])
+    ready = store.broker.find("ready")
+    assert ready is not None
+    assert (ready.id, ready.name, ready.queue, ready.priority, ready.attempt) == ("ready", "demo.add", "default", 7, 0)
+    assert b'"x":1' in ready.body
+    now = store.upkeep.now()
+    assert ready.due_at.timestamp() <= now
+    late = store.broker.find("delayed")
+    assert late is not None and abs(late.due_at.timestamp() - now - 3600) < 10
+    leases = {delivery.lease.id: delivery.lease for delivery in claim(store)}
+    store.broker.start([leases["ready"]], worker=WORKER)
+    running = store.broker.find("ready")
+    assert running is not None and running.body == ready.body and running.due_at.timestamp() <= store.upkeep.now()
+    store.broker.settle([done(leases["ended"]), dead(leases["dead"])], worker=WORKER)
+    assert [store.broker.find(each) for each in ("ended", "dead", "unknown")] == [None, None, None]
+
+
 def test_peek_shows_the_ready_in_claim_order_then_the_delayed_by_due(store: Store) -> None:
     store.broker.push(
         [

@@ -12,6 +12,7 @@ from stem.core.outcome import Done, Retry, Settlement
 from stem.core.record import TaskError
 from stem.worker.held import Held
 from stem.worker.settler import Settler
+from stem.worker.task_log import SuccessLog
 from support.builders import a_push
 from support.until import until
 
@@ -26,7 +27,7 @@ def settler(store: Store, settled: list[Held]) -> Iterator[Settler]:
     def hear(helds: Sequence[Held]) -> None:
         settled.extend(helds)
 
-    settler = Settler(store.broker, "w1", hear)
+    settler = Settler(store.broker, "w1", hear, SuccessLog(is_on=False))
     settler.start()
     yield settler
     settler.stop()

@@ -145,6 +145,9 @@ class SplitBroker(Broker):
         self._copy(cancelled)
         return cancelled
 
+    def find(self, task_id: str) -> Peeked | None:
+        return self._broker.find(task_id)
+
     def purge(self, queue: str) -> int:
         return self._broker.purge(queue)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def options(function: Callable[..., None]) -> Callable[..., None]:
     """The options that choose dead letters by what they are."""
     filters = (
-        click.option("--queue", help="Only those of this queue."),
+        click.option("-Q", "--queue", help="Only those of this queue."),
         click.option("--name", help="Only those of this task name."),
         click.option("--reason", help="Only those given up for this reason."),
         click.option("--since", type=times.DURATION_OR_MOMENT, help="Only those dead since: 1h, or an ISO moment."),

@@ -7,7 +7,8 @@ import click
 
 from stem.cli import show
 from stem.cli.failure import USAGE
-from stem.cli.session import Session, in_session
+from stem.cli.later import Group
+from stem.cli.session import Session, in_session_without_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ _FLAGS = {
 }
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """See what is configured.
 
@@ -34,7 +35,7 @@ def config() -> None:
 
 @config.command()
 @click.option("--config", "path", metavar="FILE", help="The file.  [env: STEM_CONFIG; default: ./stem.yaml]")
-@in_session
+@in_session_without_app
 def check(session: Session, path: str | None) -> None:
     """Print the configuration that holds here, nothing secret in it, and what is wrong with it.
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from stem.cli import times
-from stem.cli.session import Session, check_shared, in_session
+from stem.cli.session import Session, check_exists, check_shared, in_session
 
 if TYPE_CHECKING:
     from stem.contracts.revokes import Revokes
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stem.control.caller import Answers, Caller
     from stem.core.config import Settings
 
-_NAMESPACE = "Under which workers listen.  [env: STEM_CONTROL_NAMESPACE, STEM_WORKER_NAMESPACE, STEM_NAMESPACE]"
+_NAMESPACE = "Namespace that workers listen in.  [env: STEM_CONTROL_NAMESPACE, STEM_WORKER_NAMESPACE, STEM_NAMESPACE]"
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -57,8 +57,9 @@ class Asking(msgspec.Struct, frozen=True):
     timeout_seconds: float | None
 
     @contextmanager
-    def line(self) -> "Iterator[Line]":
-        settings, store, caller = self._open()
+    def line(self, *, may_create: bool = False) -> "Iterator[Line]":
+        """`may_create`: a store that is not there yet is made."""
+        settings, store, caller = self._open(may_create)
         default = settings.control.timeout_seconds
         timeout_seconds = default if self.timeout_seconds is None else self.timeout_seconds
         try:
@@ -67,23 +68,23 @@ class Asking(msgspec.Struct, frozen=True):
             caller.close()
             store.upkeep.close()
 
-    def _open(self) -> "tuple[Settings, Store, Caller]":
+    def _open(self, may_create: bool) -> "tuple[Settings, Store, Caller]":
         """Workers may listen under a name of their own, or under that of their tasks' namespace. The flag means the one
         or the other, whichever has workers."""
         settings = replace(self.session, namespace=None).settings()
         name = self.session.namespace
         if name is None:
-            return _opened(settings)
+            return _opened(settings, may_create)
         settings = replace(settings, control=replace(settings.control, namespace=name))
         if settings.namespace != name:
-            opened = _opened(settings)
+            opened = _opened(settings, may_create)
             if opened[2].known():
                 return opened
             opened[1].upkeep.close()
-        return _opened(replace(settings, namespace=name))
+        return _opened(replace(settings, namespace=name), may_create)
 
 
-def _opened(settings: "Settings") -> "tuple[Settings, Store, Caller]":
+def _opened(settings: "Settings", may_create: bool) -> "tuple[Settings, Store, Caller]":
     gc.disable()  # there is no garbage in what is imported, only much to look through
     try:
         from stem.backends import connect_briefly, placed
@@ -93,6 +94,8 @@ def _opened(settings: "Settings") -> "tuple[Settings, Store, Caller]":
         from stem.runtime.keys import Keyring
 
         settings = placed(check_settings(check_shared(settings)))
+        if not may_create:
+            check_exists(settings)
         keyring = Keyring.parse(settings.control_keys)
         store = connect_briefly(settings.broker_url, settings)  # results are no business of these commands
         return settings, store, Caller(store, keyring, settings.control_namespace, way(settings, store))
@@ -111,7 +114,7 @@ def asking(function: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(
         (
             click.option(
-                "--worker", "workers", metavar="WORKER", multiple=True, help="Only this one; may be repeated."
+                "--worker", "workers", metavar="WORKER", multiple=True, help="Only this worker; may be repeated."
             ),
             click.option(
                 "--timeout",

@@ -27,8 +27,20 @@ class NotAllAnswered(StemError):
     """A worker said nothing in time, or said no; what the others said has been printed."""
 
 
+class NotUnderstood(NotAllAnswered):
+    """Whoever answered was given a value that cannot be meant."""
+
+    exit_code = 64
+
+
 def tell(
-    asking: Asking, line: Line, answers: "Answers", *columns: str, rows: Rows, more: Payload | None = None
+    asking: Asking,
+    line: Line,
+    answers: "Answers",
+    *columns: str,
+    rows: Rows,
+    more: Payload | None = None,
+    shrink: Sequence[str] = (),
 ) -> None:
     """Worker, state, and a line for each row of its reply. Raises WorkerUnknown where nobody could be asked, and
     NotAllAnswered. `more` is what JSON has beside the replies."""
@@ -36,7 +48,9 @@ def tell(
     if asking.session.as_json:
         show.json({**shape(answers), **(more or {})})
     else:
-        show.table(("worker", "state", *columns), list(_rows(answers, rows, len(columns))), empty="")
+        table = list(_rows(answers, rows, len(columns)))
+        # A reply that is the last column may be a sentence; it is told whole.
+        show.table(("worker", "state", *columns), table, empty="", shrink=shrink)
         if not answers.is_verified:
             click.echo("unverified (no keys are set)")
     _check_all_ok(answers)
@@ -93,18 +107,22 @@ def _told(reply: "Reply", rows: Rows) -> Sequence[tuple[object, ...]]:
 def _check_anybody(line: Line, answers: "Answers") -> None:
     if not is_known_to_nobody(answers):
         return
-    where = f"listens under {line.settings.control_namespace} in {line.store.url}"
-    remedy = "see which are there with: stem worker status"
+    where = f"is running in namespace {line.settings.control_namespace!r} on {line.store.url}"
     if answers.replies:
-        raise WorkerUnknown(f"No worker {', '.join(answers.replies)} {where}; {remedy}")
+        names = ", ".join(answers.replies)
+        raise WorkerUnknown(f"No worker {names} {where}; see which are with: stem worker status")
     raise WorkerUnknown(f"No worker {where}; start one with: stem worker start --app MODULE:NAME")
 
 
 def _check_all_ok(answers: "Answers") -> None:
     wrong = {worker: reply for worker, reply in answers.replies.items() if reply.status != "ok"}
-    if wrong:
-        told = " ".join(f"{worker}: {_complaint(reply)}" for worker, reply in wrong.items())
-        raise NotAllAnswered(f"{len(wrong)} of {len(answers.replies)} workers did not do as asked. {told}")
+    if not wrong:
+        return
+    told = " ".join(f"{worker}: {_complaint(reply)}" for worker, reply in wrong.items())
+    verb = "did not answer" if all(reply.status == "timeout" for reply in wrong.values()) else "did not do as asked"
+    sentence = f"{len(wrong)} of {len(answers.replies)} workers {verb}. {told}"
+    is_misuse = all(reply.error is not None and reply.error.code == "invalid-payload" for reply in wrong.values())
+    raise NotUnderstood(sentence) if is_misuse else NotAllAnswered(sentence)
 
 
 def _complaint(reply: "Reply") -> str:

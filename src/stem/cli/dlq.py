@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stem.cli import choosing, consent, paging, show, times
+from stem.cli.later import Group
 from stem.cli.session import Session, in_session
 from stem.core.errors import DeadLetterNotFound
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _STEP = 1000  # letters a call, so that no call to the store runs long
 
 
-@click.group()
+@click.group(cls=Group)
 def dlq() -> None:
     """Read dead letters, replay them, drop them.
 
@@ -28,7 +29,7 @@ def dlq() -> None:
 @dlq.command("list")
 @choosing.options
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), metavar="N", default=50, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), metavar="N", default=50, show_default=True, help="Show at most N."
 )
 @click.option("--cursor", help="Go on where the last page ended.")
 @in_session
@@ -43,7 +44,8 @@ def list_letters(session: Session, limit: int, cursor: str | None, since: float 
     from stem.core.delivery import DeadFilter
 
     with session.store() as store:
-        start = times.since(since, store.upkeep.now())
+        now = store.upkeep.now()
+        start = times.since(since, now)
         with paging.at(cursor):
             page = store.deadletters.page(DeadFilter(since=start, **by), limit=limit, cursor=cursor)
     if session.as_json:
@@ -52,8 +54,14 @@ def list_letters(session: Session, limit: int, cursor: str | None, since: float 
         letters = [shapes.letter(letter, _replay_command(letter, session)) for letter in page.items]
         show.json({"deadLetters": letters, "cursor": page.cursor, "note": session.note})
         return
-    rows = [(x.id, x.name, x.queue, x.attempt + 1, x.reason, times.written(x.dead_at)) for x in page.items]
-    show.table(("id", "task", "queue", "attempts", "reason", "when"), rows, empty="No dead letter matches.")
+    rows = [(x.id, x.name, x.queue, x.attempt + 1, times.age(x.dead_at, now)) for x in page.items]
+    show.table(
+        ("id", "task", "queue", "attempts", "dead"),
+        rows,
+        empty="No dead letter matches.",
+        shrink=("task", "queue"),
+        notes=[f"{letter.reason}: {show.error(letter.error)}" for letter in page.items],
+    )
     if page.items:
         # Below the table, a line each: a command that a narrow column had folded could not be pasted.
         click.echo(
@@ -94,10 +102,10 @@ def show_letter(session: Session, id: str) -> None:
 @dlq.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @choosing.options
-@click.option("--all", "every", is_flag=True, help="All there are.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, newest first.")
+@click.option("--all", "every", is_flag=True, help="All of them.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N, newest first.")
 @click.option("--delay", type=times.DURATION, default=0.0, help="Let them wait first: 10s, 5m.")
-@click.option("--dry-run", is_flag=True, help="Only say which.")
+@click.option("--dry-run", is_flag=True, help="Only show which ones.")
 @in_session
 def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **chosen: Any) -> None:
     """Queue dead letters again: by ID, by filter, or --all.
@@ -126,8 +134,8 @@ def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **c
 @dlq.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @choosing.options
-@click.option("--all", "every", is_flag=True, help="All there are.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, newest first.")
+@click.option("--all", "every", is_flag=True, help="All of them.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N, newest first.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @in_session
 def purge(session: Session, limit: int | None, yes: bool, **chosen: Any) -> None:

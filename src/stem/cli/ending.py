@@ -20,12 +20,20 @@ def tell(handle: "TaskHandle[Any]", wait_seconds: float, *, as_json: bool) -> No
 
     record = _awaited(handle, wait_seconds)
     if as_json:
-        show.json({"id": record.id, "status": record.state, "result": record.payload, "error": record.error})
+        show.json(
+            {
+                "id": record.id,
+                "status": record.state,
+                "state": record.state,
+                "result": record.payload,
+                "error": record.error,
+            }
+        )
     elif record.state == "succeeded":
         click.echo("null" if record.payload is None else plain_json(bytes(record.payload).decode()))
     if not record.is_terminal:
         raise WaitTimeout(
-            f"Task {record.id} is still {record.state}; it goes on regardless, ask again with --wait SECONDS."
+            f"Task {record.id} is still {record.state}; the task itself is unaffected. Ask again with --wait SECONDS."
         )
     if record.state != "succeeded":
         raise failure_of(record)

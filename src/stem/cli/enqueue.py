@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from stem.cli import arguments, ending, show, times
-from stem.cli.session import Session, check_flags_hold, check_shared, in_session
+from stem.cli.session import Session, check_flags_hold, check_shared, in_session_without_app
 from stem.core.errors import UsageError
+from stem.core.option import near
 
 if TYPE_CHECKING:
     from stem import Stem
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 @click.option("--args", "args_json", metavar="JSON|@FILE", help="All arguments as a JSON object; @- reads stdin.")
 @click.option("--arg", "pairs", metavar="KEY=VALUE", multiple=True, help="One argument; JSON, or else text.")
 @click.option(
-    "--app", "path", metavar="MODULE:NAME", envvar="STEM_APP", show_envvar=True, help="Check against this app."
+    "-A", "--app", "path", metavar="MODULE:NAME", envvar="STEM_APP", show_envvar=True, help="Check against this app."
 )
-@click.option("--queue", help="Another queue than the task's own.")
+@click.option("-Q", "--queue", help="Another queue than the task's own.")
 @click.option("--priority", type=click.IntRange(0, 9), metavar="0-9", help="9 goes first.")
 @click.option("--delay", type=times.DURATION, help="Not before this long from now: 10s, 5m.")
 @click.option("--not-before", type=times.MOMENT, help="Not before this moment: 2030-01-31T09:00:00Z.")
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 @click.option("--meta", metavar="KEY=VALUE", multiple=True, help="A note in its record; JSON, or else text.")
 @click.option("--max-retries", type=click.IntRange(min=0), metavar="N", help="Retries before it becomes a dead letter.")
 @click.option("--unique", metavar="until_done|DURATION", help="Not if an equal one is held.")
-@click.option("--wait", type=times.DURATION, help="Wait so long for its end, then print its result.")
-@in_session
+@click.option("--wait", type=times.DURATION, help="Wait this long for its end, then print its result.")
+@in_session_without_app
 def enqueue(
     session: Session,
     name: str,
@@ -50,7 +51,8 @@ def enqueue(
 ) -> None:
     """Enqueue task NAME and print its id.
 
-    With --app the name must be known to the app and the arguments must fit; without it they are sent unchecked.
+    With --app the name must be known to the app and the arguments must fit. Without it they are sent unchecked, to the queue
+    and with the retries that running workers name for the task, else to `default` with 3.
 
     \b
     Example: stem enqueue mail.send --arg to=ada@example.com --arg copies=2 --delay 5m
@@ -64,6 +66,8 @@ def enqueue(
         **options,
     }
     with _app(session, path) as app:
+        if not path:
+            call = _routed(app, name, call)
         handle = app.enqueue(name, check=bool(path), **call)
         if wait is None and session.as_json:
             show.json({"id": handle.id, "created": handle.created})
@@ -92,6 +96,23 @@ def _app(session: Session, path: str | None) -> "Iterator[Stem]":
         yield app
     finally:
         app.close()
+
+
+def _routed(app: "Stem", name: str, call: dict[str, Any]) -> dict[str, Any]:
+    """With the queue and the retries that a running worker has told for the task, where the flags name none."""
+    told = [pulse.heartbeat.extras.get("tasks") for pulse in app.store.heartbeats.all()]
+    tables = [each for each in told if isinstance(each, dict) and each]
+    for tasks in tables:
+        match tasks.get(name):
+            case [str(queue), int(max_retries)]:
+                routed = {"queue": queue, "max_retries": max_retries}
+                return {**call, **{key: value for key, value in routed.items() if call[key] is None}}
+            case _:
+                continue
+    if tables:
+        known = {each: each for tasks in tables for each in tasks}
+        click.echo(f"warning: No running worker has a task {show.plain(name)}{near(name, known)}", err=True)
+    return call
 
 
 def _unique(text: str | None) -> Literal["until_done"] | float | None:

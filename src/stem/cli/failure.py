@@ -48,7 +48,10 @@ def _reading(error: Exception) -> tuple[str, str, int]:
 
 def _with_pointer(error: click.UsageError) -> str:
     sentence = error.format_message().rstrip(".")
-    return f"{sentence}; see '{error.ctx.command_path} --help'." if error.ctx else f"{sentence}."
+    if not error.ctx:
+        return f"{sentence}."
+    pointer = f"see '{error.ctx.command_path} --help'."
+    return f"{sentence} {pointer[0].upper()}{pointer[1:]}" if sentence.endswith("?") else f"{sentence}; {pointer}"
 
 
 def one_line(message: str) -> str:

@@ -1,4 +1,4 @@
-"""`stem health`: can the stores be reached, and what do they say of themselves?"""
+"""`stem health`: can the stores be reached, what do they say of themselves, and does anything keep tasks from running?"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli import show
-from stem.cli.session import Session, in_session
+from stem.cli import queue_states, show, times
+from stem.cli.session import Session, check_exists, in_session
 
 if TYPE_CHECKING:
     from stem.contracts.store import Store
@@ -17,56 +17,64 @@ if TYPE_CHECKING:
 @click.command()
 @in_session
 def health(session: Session) -> None:
-    """Say how the stores, workers and queues are.
+    """Check stores, signing and TLS, and list workers and queues.
 
-    Exit code 0 if the stores can be reached, 70 and the reason if not.
+    Exit code 0 if the stores can be reached and keys and certificates can be used; 70, 64 or 1 and the reason if not.
 
     \b
     Example: stem health --json
     """
-    report = _report(session)
+    settings = check_exists(session.settings())
+    with _opened(settings.broker_url, settings) as store, session.marks(store) as marks:
+        states = queue_states.queue_states(store, marks)
+        report = _report(settings, store, states)
     if session.as_json:
         show.json(report)
         return
     _print_store("broker", report["broker"])
-    if report["results"] is report["broker"]:
-        click.echo("results    with the broker")
-    else:
-        _print_store("results", report["results"])
-    click.echo(f"namespace  {report['namespace']}\n")
+    _print_place("results", report["results"], report["broker"])
+    _print_place("revokes", report["revokes"], report["broker"])
+    click.echo(f"signing    {report['signing']}\ntls        {report['tls']}\nnamespace  {report['namespace']}\n")
     rows = [
-        (w["workerId"], w["host"], w["pid"], ",".join(w["queues"]), w["inFlight"], w["concurrency"], w["ageSeconds"])
+        (w["workerId"], w["host"], w["pid"], ",".join(w["queues"]), f"{w['inFlight']}/{w['concurrency']}", _ago(w))
         for w in report["workers"]
     ]
-    show.table(("worker", "host", "pid", "queues", "running", "of", "heard s ago"), rows, empty="No worker is alive.")
+    columns = ("worker", "host", "pid", "queues", "running", "last heard")
+    show.table(columns, rows, empty="No worker is running.", shrink=("host", "queues"))
     click.echo()
-    show.table(
-        ("queue", "ready", "delayed", "running", "dead"),
-        [tuple(queue.values()) for queue in report["queues"]],
-        empty="No queue holds a task.",
-    )
+    empty = "No queue holds a task."
+    show.table(queue_states.COLUMNS, map(queue_states.row, states), empty=empty, shrink=queue_states.SHRINK)
 
 
-def _report(session: Session) -> dict[str, Any]:
-    """The two stores are opened one by one, so that each speaks for itself."""
-    from stem.backends import placed
-    from stem.cli import shapes
+def _report(settings: "Settings", store: "Store", states: list[queue_states.QueueState]) -> dict[str, Any]:
+    """The stores are opened one by one, so that each speaks for itself."""
+    from stem.backends import connect_revokes, placed
+    from stem.cli import securing, shapes
+    from stem.core.config import masked
 
-    settings = session.settings()
-    with _opened(settings.broker_url, settings) as store:
-        broker = shapes.store(store)
-        report = {
-            "status": "ok",
-            "namespace": settings.namespace,
-            "broker": broker,
-            "results": broker,
-            "workers": [shapes.worker(pulse) for pulse in store.heartbeats.all()],
-            "queues": [shapes.queue(name, depth) for name, depth in sorted(store.broker.depth().items())],
-        }
-    if placed(settings).results_are_apart and settings.results_url is not None:
-        with _opened(settings.results_url, settings) as store:
-            report["results"] = shapes.store(store)
+    there = placed(settings)
+    broker = shapes.store(store)
+    report = {
+        "status": "ok",
+        "namespace": settings.namespace,
+        "broker": broker,
+        "results": broker,
+        "revokes": {"url": masked(there.revokes_place)},
+        "signing": securing.signing(settings),
+        "tls": securing.tls(settings),
+        "workers": [shapes.worker(pulse) for pulse in store.heartbeats.all()],
+        "queues": [state.shape() for state in states],
+    }
+    if there.results_are_apart and there.results_url is not None:
+        with _opened(there.results_url, settings) as results:
+            report["results"] = shapes.store(results)
+    if there.revokes_place != there.broker_url:
+        connect_revokes(there).close()
     return report
+
+
+def _ago(worker: dict[str, Any]) -> str:
+    return f"{times.span(worker['ageSeconds'])} ago"
 
 
 @contextmanager
@@ -78,6 +86,15 @@ def _opened(url: str, settings: "Settings") -> "Iterator[Store]":
         yield store
     finally:
         store.upkeep.close()
+
+
+def _print_place(role: str, facts: dict[str, Any], broker: dict[str, Any]) -> None:
+    if facts["url"] == broker["url"]:
+        click.echo(f"{role:<9}  with the broker")
+    elif "server" in facts:
+        _print_store(role, facts)
+    else:
+        click.echo(show.plain(f"{role:<9}  {facts['url']}"))
 
 
 def _print_store(role: str, facts: dict[str, Any]) -> None:

@@ -7,7 +7,25 @@ from typing import Any
 import click
 
 
-class Later(click.Group):
+class Group(click.Group):
+    """Says what was probably meant by a command that it does not have."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from stem.core.option import near
+
+            ctx.fail(f"{error.message.rstrip('.')}{near(args[0], self.spellings(ctx))}")
+
+    def spellings(self, ctx: click.Context) -> dict[str, str]:
+        """What somebody may type, and the words that he should have typed."""
+        return {name: f"'{ctx.command_path} {name}'" for name in self.list_commands(ctx)}
+
+
+class Later(Group):
     """`homes`: the module of each command, which is there an attribute of the command's name, or of the one after a
     colon."""
 

@@ -92,8 +92,19 @@ def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) 
         context.exit()
 
 
+class Root(Later):
+    def spellings(self, ctx: click.Context) -> dict[str, str]:
+        """Also what stands one level below: `stem ping` is `stem worker ping`."""
+        below: dict[str, str] = {}
+        for noun in ("worker", "dlq", "task", "queue"):
+            group = self.get_command(ctx, noun)
+            if isinstance(group, click.Group):
+                below |= {verb: f"'{ctx.command_path} {noun} {verb}'" for verb in group.list_commands(ctx)}
+        return below | super().spellings(ctx)
+
+
 @click.group(
-    cls=Later,
+    cls=Root,
     homes={noun: f"stem.cli.{noun}" for noun in NOUNS},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 fine, 1 not found, 64 usage or configuration, 70 failure.",

@@ -20,13 +20,26 @@ _HOMES = {
 }
 
 
-class Stoppable(Later):
+class Pipeline(Later):
+    """A signal stops it in order. What Spark needs is an extra of its own: whoever has not installed it, or only half of it, is told how to."""
+
     def invoke(self, ctx: click.Context) -> Any:
-        with stoppable():
-            return super().invoke(ctx)
+        try:
+            with stoppable():
+                return super().invoke(ctx)
+        except ImportError as error:
+            if (error.name or "").startswith("stem"):
+                raise
+            from stem.core.errors import ConfigError
+
+            missing = (
+                f"the package {error.name.partition('.')[0]!r}" if error.name else f"more than is installed ({error})"
+            )
+            remedy = "pip install 'stem-tasks[spark]', and see what else is missing with: stem pipeline doctor"
+            raise ConfigError(f"The pipeline needs {missing}; {remedy}") from error
 
 
-@click.group(cls=Stoppable, homes=_HOMES)
+@click.group(cls=Pipeline, homes=_HOMES)
 def pipeline() -> None:
     """Feed Stem from DataFrames, and ask Spark what the fleet did.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stem.cli import ending, pipeline_options, show, times
-from stem.cli.session import Session, check_flags_hold, check_shared, in_session
+from stem.cli.session import Session, check_flags_hold, check_shared, in_session_without_app
 from stem.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--enqueue", "hands_over", is_flag=True, help="Let a worker run it: the app needs app.bulk(TASK).task().")
 @click.option("--wait", type=times.DURATION, help="With --enqueue: wait so long for its end.")
 @pipeline_options.spark
-@in_session
+@in_session_without_app
 def bulk(
     session: Session,
     path: str,

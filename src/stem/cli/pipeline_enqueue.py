@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stem.cli import pipeline_options, show
-from stem.cli.session import Session, check_flags_hold, check_shared, in_session
+from stem.cli.session import Session, check_flags_hold, check_shared, in_session_without_app
 from stem.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _LOOK_SECONDS = 0.2
 @click.option("--rejects", metavar="PATH", help="The table of rejected rows and their reasons.")
 @click.option("--job", metavar="ID", help="Your id of this write; the same id again adds nothing.")
 @pipeline_options.spark
-@in_session
+@in_session_without_app
 def enqueue(
     session: Session,
     source: str,

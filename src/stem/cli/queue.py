@@ -3,12 +3,15 @@
 import click
 
 from stem.cli import consent, show, times
+from stem.cli.later import Later
 from stem.cli.session import Session, in_session
 
+_CONTROL = {verb: f"stem.cli.worker_control:{verb}" for verb in ("pause", "resume")}
 
-@click.group()
+
+@click.group(cls=Later, homes=_CONTROL)
 def queue() -> None:
-    """Look into queues and empty them.
+    """Inspect queues, pause them, empty them.
 
     \b
     Example: stem queue list
@@ -18,26 +21,31 @@ def queue() -> None:
 @queue.command("list")
 @in_session
 def list_queues(session: Session) -> None:
-    """List queues with exact counts.
+    """List queues with exact counts, how many workers serve each, and which are paused.
 
     \b
     Example: stem queue list --json
     """
-    with session.store() as store:
-        depths = sorted(store.broker.depth().items())
-    if session.as_json:
-        from stem.cli import shapes
+    from stem.cli import queue_states
 
-        show.json({"queues": [shapes.queue(name, depth) for name, depth in depths]})
+    with session.store() as store, session.marks(store) as marks:
+        states = queue_states.queue_states(store, marks)
+    if session.as_json:
+        show.json({"queues": [state.shape() for state in states]})
     else:
-        rows = [(name, depth.ready, depth.delayed, depth.running, depth.dead) for name, depth in depths]
-        show.table(("queue", "ready", "delayed", "running", "dead"), rows, empty="No queue holds a task.")
+        rows = map(queue_states.row, states)
+        show.table(
+            queue_states.COLUMNS,
+            rows,
+            empty="No queue holds a task, and no worker is running.",
+            shrink=queue_states.SHRINK,
+        )
 
 
 @queue.command()
 @click.argument("queue")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), metavar="N", default=20, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), metavar="N", default=20, show_default=True, help="Show at most N."
 )
 @in_session
 def peek(session: Session, queue: str, limit: int) -> None:
@@ -50,14 +58,15 @@ def peek(session: Session, queue: str, limit: int) -> None:
 
     check_queue(queue)
     with session.store() as store:
-        waiting = store.broker.peek(queue, limit=limit)
+        waiting, now = store.broker.peek(queue, limit=limit), store.upkeep.now()
     if session.as_json:
         from stem.cli import shapes
 
         show.json({"queue": queue, "tasks": [shapes.waiting(task) for task in waiting]})
     else:
-        rows = [(task.id, task.name, task.priority, task.attempt, times.written(task.due_at)) for task in waiting]
-        show.table(("id", "task", "priority", "attempt", "due"), rows, empty=f"Nothing waits in {queue}.")
+        rows = [(task.id, task.name, task.priority, task.attempt, times.age(task.due_at, now)) for task in waiting]
+        columns = ("id", "task", "priority", "attempt", "due")
+        show.table(columns, rows, empty=f"Nothing waits in {queue}.", shrink=("task",))
 
 
 @queue.command()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from stem.contracts.store import Store
     from stem.core.delivery import DeadLetter, Depth, Peeked
     from stem.core.heartbeat import Pulse
+    from stem.core.record import TaskRecord
 
 
 def queue(name: str, depth: "Depth") -> dict[str, Any]:
@@ -22,6 +23,12 @@ def queue(name: str, depth: "Depth") -> dict[str, Any]:
         "running": depth.running,
         "dead": depth.dead,
     }
+
+
+def record(task: "TaskRecord") -> dict[str, Any]:
+    """`state` says the same as `status`, which the stored record has, and is what other commands call it."""
+    fields = msgspec.json.decode(msgspec.json.encode(task), type=dict[str, msgspec.Raw])
+    return {**fields, "state": task.state}
 
 
 def waiting(task: "Peeked") -> dict[str, Any]:

@@ -1,36 +1,76 @@
 """Print tables for people and JSON for scripts. Nothing that a store holds can move the cursor or colour the screen."""
 
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stem.core.escaping import plain as plain
 from stem.core.escaping import plain_json
 
+if TYPE_CHECKING:
+    from stem.core.record import TaskError
+
 _GAP = "  "
+_LEAST_WIDTH = 8  # of a column that shrinks
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """One line a row, every value whole: a terminal wraps the line, and an id or a moment can still be copied. Fitting it
-    to the screen would fold the one and cut off the other."""
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    empty: str,
+    shrink: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> None:
+    """One line per row, as wide as the screen. The columns that `shrink` names are cut where that is too narrow, the widest
+    first; others stay whole, so that an id or a moment can be copied. `notes` stand below each row, a line each, if any."""
     cells = [[_cell(value) for value in row] for row in rows]
     if not cells:
         click.echo(empty)
         return
     sides = [str.rjust if all(cell.isdigit() for cell in column) else str.ljust for column in zip(*cells, strict=True)]
     widths = [max(map(_width, column)) for column in zip(columns, *cells, strict=True)]
+    widths = _fitting(widths, [columns.index(name) for name in shrink])
 
     def line(row: Sequence[str]) -> str:
         # `rjust` counts characters, and some are two columns wide, or none.
-        fits = zip(row, sides, widths, strict=True)
+        fits = [(_cut(cell, width), side, width) for cell, side, width in zip(row, sides, widths, strict=True)]
         return _GAP.join(side(cell, width - _width(cell) + len(cell)) for cell, side, width in fits).rstrip()
 
     click.echo(line(columns) if os.environ.get("NO_COLOR") else click.style(line(columns), bold=True))
-    for row in cells:
+    for number, row in enumerate(cells):
         click.echo(line(row))
+        if number < len(notes) and notes[number]:
+            click.echo(f"{_GAP}{_cut(_cell(notes[number]), screen_width() - len(_GAP))}")
+
+
+def screen_width() -> int:
+    """80 where the output is no terminal and COLUMNS says nothing."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def _fitting(widths: Sequence[int], shrinking: Sequence[int]) -> list[int]:
+    fitted = list(widths)
+    excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - screen_width()
+    while excess > 0 and shrinking:
+        widest = max(shrinking, key=lambda index: fitted[index])
+        if fitted[widest] <= _LEAST_WIDTH:
+            break
+        fitted[widest] -= 1
+        excess -= 1
+    return fitted
+
+
+def _cut(text: str, width: int) -> str:
+    if _width(text) <= width:
+        return text
+    while _width(text) > width - 1:
+        text = text[: width - 1] if len(text) > width else text[:-1]
+    return f"{text}…"
 
 
 def facts(pairs: Mapping[str, object]) -> None:
@@ -45,6 +85,11 @@ def stack(lines: str) -> None:
     """A traceback that a task left, below the facts."""
     if lines:
         click.echo("\n" + "\n".join(map(plain, lines.splitlines())))
+
+
+def error(failure: "TaskError | None") -> str:
+    """On one line."""
+    return "" if failure is None else " ".join(f"{failure.type}: {failure.message}".split())
 
 
 def more(command: str) -> None:

@@ -84,3 +84,19 @@ def since(value: float | datetime | None, now_seconds: float) -> datetime | None
 def written(moment: datetime | None) -> str:
     """As tables show it, and as options read it."""
     return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def age(moment: datetime | None, now_seconds: float) -> str:
+    """How long ago, in one unit: `12s ago`, `3m ago`; in the future `in 5m`."""
+    if moment is None:
+        return ""
+    seconds = now_seconds - moment.timestamp()
+    return f"{span(seconds)} ago" if seconds >= 0 else f"in {span(-seconds)}"
+
+
+def span(seconds: float) -> str:
+    """A length of time in its largest unit, as people and options read it: 250ms, 12s, 3m, 5h, 2d."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f}ms"
+    unit = next((unit for unit in ("d", "h", "m") if seconds >= 2 * _SECONDS[unit]), "s")
+    return f"{seconds / _SECONDS[unit]:.0f}{unit}"

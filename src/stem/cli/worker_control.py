@@ -1,20 +1,47 @@
 """`stem worker ping` and the like: ask live workers, and steer them; the same under `stem worker control`."""
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from stem.cli import show, times
-from stem.cli.control_asking import Asking, asking
+from stem.cli.control_asking import Asking, Line, asking
 from stem.cli.control_telling import is_known_to_nobody, tell, tell_nobody
+from stem.core.errors import StemError, TaskNotFound, UsageError
 
-_queues = click.option("--queue", "queues", metavar="QUEUE", multiple=True, required=True, help="May be repeated.")
+if TYPE_CHECKING:
+    from stem.control.caller import Answers
+
+
+class QueueUnknown(StemError):
+    """Nobody has used a queue of that name."""
+
+    exit_code = 1
+
+
+class IsolateUnknown(StemError):
+    """No worker has an isolate of that process id."""
+
+    exit_code = 1
+
+
+_queues = (
+    click.argument("named", metavar="[QUEUE]...", nargs=-1),
+    click.option("-Q", "--queue", "queues", metavar="QUEUE", multiple=True, help="The same as QUEUE; may be repeated."),
+    click.option("--unknown-ok", is_flag=True, help="Also a queue that nobody has used so far."),
+)
+
+
+def _with_queues(function: Any) -> Any:
+    for option in reversed(_queues):
+        function = option(function)
+    return function
 
 
 @click.command()
 @asking
 def ping(asked: Asking) -> None:
-    """Ask workers whether they are there, and how they are.
+    """Check that workers answer, and show their state.
 
     A worker is ok, paused, draining or wedged (it lives and fetches nothing); one that does not answer in time is timeout, or
     dead. Exit code 0 if all that are known have answered, 70 if one has not, 1 if none is known.
@@ -27,8 +54,8 @@ def ping(asked: Asking) -> None:
 
 
 @click.command()
-@click.option("--queue", metavar="QUEUE", help="Only tasks of this queue.")
-@click.option("--task", metavar="NAME", help="Only tasks of this name.")
+@click.option("-Q", "--queue", metavar="QUEUE", help="Only tasks of this queue.")
+@click.option("--name", "--task", "task", metavar="NAME", help="Only tasks of this name.")
 @click.option("--id", "task_id", metavar="ID", help="Only this task.")
 @click.option("--revoked", is_flag=True, help="Also the tasks that it knows to be revoked.")
 @asking
@@ -42,28 +69,30 @@ def inspect(asked: Asking, queue: str | None, task: str | None, task_id: str | N
     with asked.line() as line:
         given = {name: value for name, value in filters.items() if value}
         answers = line.ask("list-active", {"filters": given, "includeRevoked": revoked})
-        tell(asked, line, answers, "id", "task", "queue", "attempt", "run s", "", rows=_tasks)
+        columns = ("id", "task", "queue", "attempt", "running for", "")
+        tell(asked, line, answers, *columns, rows=_tasks, shrink=("worker", "task", "queue"))
 
 
 @click.command()
 @click.option("--tasks", "include_tasks", is_flag=True, help="With the tasks that run.")
 @asking
 def stats(asked: Asking, include_tasks: bool) -> None:
-    """Say what workers do: how many tasks at a time, how many run and wait, what they have done.
+    """Show concurrency, running and reserved tasks, queue depth and counters per worker.
 
     \b
     Example: stem worker stats --tasks --json
     """
-    columns = ("running", "of", "at most", "reserved", "queues", "pid", "up s", "counters")
+    columns = ("running", "max", "reserved", "depth", "queues", "pid", "up", "counters")
     with asked.line() as line:
         answers = line.ask("stats", {"includeTasks": include_tasks})
-        tell(asked, line, answers, *columns, *(("tasks",) if include_tasks else ()), rows=_numbers)
+        more = ("tasks",) if include_tasks else ()
+        tell(asked, line, answers, *columns, *more, rows=_numbers, shrink=("worker", "queues", "counters"))
 
 
 @click.command()
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--task", "tasks", metavar="ID", multiple=True, help="The same as ID; may be repeated.")
-@click.option("--terminate", is_flag=True, help="Stop those that run, too.")
+@click.option("--terminate", is_flag=True, help="Also stop those that run.")
 @click.option(
     "--signal",
     type=click.Choice(
@@ -75,7 +104,10 @@ def stats(asked: Asking, include_tasks: bool) -> None:
 )
 @click.option("--reason", default="", help="Why; the task's record keeps it.")
 @click.option(
-    "--expires", "expires_seconds", type=times.DURATION, help="Forget it after so long: 7d.  [default: never]"
+    "--expires", "expires_seconds", type=times.DURATION, help="Forget it after this long: 7d.  [default: never]"
+)
+@click.option(
+    "--unknown-ok", is_flag=True, help="Also an id that is not in the store, to revoke it before it is enqueued."
 )
 @asking
 def revoke(
@@ -86,22 +118,28 @@ def revoke(
     signal: str,
     reason: str,
     expires_seconds: float | None,
+    unknown_ok: bool,
 ) -> None:
-    """Do not run these tasks, now or ever: it is written down first, then workers are told.
+    """Never run these tasks: the revocation is stored first, then workers are told.
 
-    A task that waits is cancelled. One that runs goes on, or with --terminate is told to stop, and ended if it does not. It
-    holds with no worker running, too.
+    A task that waits is cancelled. One that runs goes on, or with --terminate is told to stop, and ended if it does not. The
+    revocation holds for all workers, also for those that start later. Exit code 1 if the store does not know an id; nothing is
+    revoked then.
 
     \b
-    Example: stem worker revoke 0190a5d2 --terminate --reason "wrong customer"
+    Example: stem task revoke 0190a5d2 --terminate --reason "wrong customer"
              stem worker revoke --task 0190a5d2 --task 0190a5d3
     """
+    from stem.control.revoking import check_revocable
     from stem.control.revoking import revoke as revoke_tasks
     from stem.core.revoke import RevokeRequest
 
     wanted = list(dict.fromkeys((*ids, *tasks)))
     if not wanted:
         raise click.UsageError("Name at least one task", click.get_current_context())
+    if asked.workers:
+        raise UsageError("A revoke holds for all workers, whoever runs the task; leave out --worker.")
+    check_revocable(wanted)
     signal = signal.upper()
     requests = [
         RevokeRequest(
@@ -114,7 +152,9 @@ def revoke(
         )
         for task_id in wanted
     ]
-    with asked.line() as line, line.marks() as marks:
+    with asked.line(may_create=unknown_ok) as line, line.marks() as marks:
+        if not unknown_ok:
+            _check_known(line, wanted)
         done = revoke_tasks(
             marks,
             line.caller,
@@ -129,9 +169,9 @@ def revoke(
         if done.cancelled and not asked.session.as_json:
             click.echo(show.plain(f"Cancelled before they started: {', '.join(done.cancelled)}"))
         if done.answers is None or is_known_to_nobody(done.answers):
-            tell_nobody(
-                asked, done.answers, f"Revoked {len(wanted)}; no worker is there, and none will run them.", more
-            )
+            where = "No workers are running; the revocation is stored and applies to workers that start later."
+            sentence = f"Revoked {len(wanted)}. {where}"
+            tell_nobody(asked, done.answers, sentence, more)
         else:
             tell(asked, line, done.answers, "id", "outcome", rows=lambda told: list(told["tasks"].items()), more=more)
 
@@ -146,7 +186,7 @@ def revoke(
 )
 @asking
 def shutdown(asked: Asking, mode: str) -> None:
-    """Stop workers. Returns when they have begun to.
+    """Stop workers. Returns when they have begun to stop.
 
     \b
     warm  lets tasks end
@@ -162,29 +202,32 @@ def shutdown(asked: Asking, mode: str) -> None:
 
 
 @click.command()
-@_queues
+@_with_queues
 @asking
-def pause(asked: Asking, queues: tuple[str, ...]) -> None:
-    """Start nothing more of these queues, on all workers or on those named.
+def pause(asked: Asking, named: tuple[str, ...], queues: tuple[str, ...], unknown_ok: bool) -> None:
+    """Start no more tasks of these queues, on all workers or on those named.
 
-    What runs goes on; what was claimed goes back. It is written down: workers that start later heed it, too.
+    What runs goes on; what was claimed goes back. The pause is stored: workers that start later heed it as well. Exit code 1
+    if nobody knows a queue of that name; nothing is paused then.
 
     \b
-    Example: stem worker pause --worker worker-a --queue default
+    Example: stem queue pause default
+             stem worker pause --worker worker-a --queue default
     """
-    _change_pauses(asked, "pause", queues)
+    _change_pauses(asked, "pause", named + queues, unknown_ok=unknown_ok)
 
 
 @click.command()
-@_queues
+@_with_queues
 @asking
-def resume(asked: Asking, queues: tuple[str, ...]) -> None:
+def resume(asked: Asking, named: tuple[str, ...], queues: tuple[str, ...], unknown_ok: bool) -> None:
     """Go on with queues that were paused.
 
     \b
-    Example: stem worker resume --worker worker-a --queue default
+    Example: stem queue resume default
+             stem worker resume --worker worker-a --queue default
     """
-    _change_pauses(asked, "resume", queues)
+    _change_pauses(asked, "resume", named + queues, unknown_ok=unknown_ok)
 
 
 @click.command("queue-status")
@@ -197,21 +240,33 @@ def queue_status(asked: Asking) -> None:
     """
     with asked.line() as line:
         columns = ("queue", "", "ready", "delayed", "running", "dead")
-        tell(asked, line, line.ask("queue-status"), *columns, rows=_queue_rows)
+        tell(asked, line, line.ask("queue-status"), *columns, rows=_queue_rows, shrink=("worker", "queue"))
 
 
 @click.command()
 @click.option("--enabled/--disabled", default=None, help="Whether they scale at all.")
 @click.option("--min", "min", type=int, metavar="N", help="Never fewer isolates.")
 @click.option("--max", "max", type=int, metavar="N", help="Never more.")
-@click.option("--scale-up-step", "scaleUpStep", type=int, metavar="N", help="Most to add at a time.")
-@click.option("--scale-down-step", "scaleDownStep", type=int, metavar="N", help="Most to take away at a time.")
-@click.option("--idle", "idleSeconds", metavar="DURATION", help="How long idle before some leave: 30s.")
+@click.option("--scale-up-step", "scaleUpStep", type=int, metavar="N", help="Add at most N at a time.")
+@click.option("--scale-down-step", "scaleDownStep", type=int, metavar="N", help="Remove at most N at a time.")
+@click.option("--idle", "idleSeconds", metavar="DURATION", help="How long idle before isolates are removed: 30s.")
 @click.option("--tick", "tick", metavar="DURATION", help="How often to decide: 2s.")
 @click.option("--scale-up-cool-down", "scaleUpCoolDown", metavar="DURATION", help="Between two moves up: 5s.")
 @click.option("--scale-down-cool-down", "scaleDownCoolDown", metavar="DURATION", help="Between two moves down: 10s.")
-@click.option("--scale-up-trigger", "scaleUpTrigger", type=float, metavar="X", help="Of the backlog it takes: 1.0.")
-@click.option("--backlog-per-isolate", "backlogPerIsolate", type=float, metavar="X", help="Meant for each: 2.0.")
+@click.option(
+    "--scale-up-trigger",
+    "scaleUpTrigger",
+    type=float,
+    metavar="X",
+    help="Share of the intended backlog that triggers growth: 1.0.",
+)
+@click.option(
+    "--backlog-per-isolate",
+    "backlogPerIsolate",
+    type=float,
+    metavar="X",
+    help="Waiting tasks intended per isolate: 2.0.",
+)
 @asking
 def autoscale(asked: Asking, **given: Any) -> None:
     """Show how workers scale, or change it until they are restarted.
@@ -256,19 +311,52 @@ def recycle(asked: Asking, pids: tuple[int, ...]) -> None:
     """
     with asked.line() as line:
         answers = line.ask("recycle", {"isolates": list(pids)} if pids else {})
+        _check_isolates(pids, answers)
         tell(asked, line, answers, "recycling", rows=lambda told: [(", ".join(map(str, told["recycling"])) or "none",)])
 
 
-def _change_pauses(asked: Asking, verb: str, queues: tuple[str, ...]) -> None:
-    from stem.control.pausing import Pausing
+def _check_known(line: Line, ids: list[str]) -> None:
+    """Before anything is written: a slip in an id would otherwise look like a task that was stopped."""
+    found = line.store.results.get(ids)
+    unknown = [task_id for task_id in ids if task_id not in found]
+    if unknown:
+        there = f"in namespace {line.store.namespace!r} on {line.store.url}"
+        remedy = "add --unknown-ok to revoke an id before it is enqueued"
+        raise TaskNotFound(f"There is no task {', '.join(unknown[:5])} {there}, so nothing was revoked; {remedy}.")
 
-    with asked.line() as line, line.marks() as marks:
+
+def _check_isolates(pids: tuple[int, ...], answers: "Answers") -> None:
+    """A process id that no worker has; each worker only knows its own."""
+    replies = [reply for reply in answers.replies.values() if reply.status == "ok"]
+    found = {pid for reply in replies for pid in reply.payload["recycling"]}
+    missing = [str(pid) for pid in pids if pid not in found]
+    if missing and replies:
+        raise IsolateUnknown(
+            f"No worker that was asked has the isolate {', '.join(missing)}; see: stem worker stats --json"
+        )
+
+
+def _change_pauses(asked: Asking, verb: str, queues: tuple[str, ...], *, unknown_ok: bool) -> None:
+    from stem.cli.queue_states import queue_states, unknown_queues
+    from stem.control.pausing import Pausing
+    from stem.core.envelope import check_queue
+
+    if not queues:
+        raise click.UsageError("Name at least one queue, as QUEUE or --queue QUEUE", click.get_current_context())
+    queues = tuple(map(check_queue, queues))
+    with asked.line(may_create=unknown_ok) as line, line.marks() as marks:
+        unknown = [] if unknown_ok else unknown_queues(queues, queue_states(line.store, marks))
+        if unknown:
+            remedy = "add --unknown-ok if one will come"
+            raise QueueUnknown(
+                f"No task has waited in the queue {', '.join(unknown)} and no worker serves it, so nothing was changed; {remedy}."
+            )
         pausing = Pausing(marks, line.store.locks, line.caller, _requester())
         change = pausing.pause if verb == "pause" else pausing.resume
         done = change(queues, workers=line.workers, timeout_seconds=line.timeout_seconds)
         more = {"scopes": done.scopes}
         if is_known_to_nobody(done.answers):
-            sentence = "No worker is there to be told; it is written down, and counts for those that start later."
+            sentence = f"No workers are running; the {verb} is stored and applies to workers that start later."
             tell_nobody(asked, done.answers, sentence, more)
         else:
             tell(asked, line, done.answers, "paused", rows=_paused_row, more=more)
@@ -292,7 +380,7 @@ def _tasks(told: dict[str, Any]) -> list[tuple[object, ...]]:
             each["task"],
             each["queue"],
             each["attempt"],
-            each["runSeconds"],
+            times.span(each["runSeconds"]),
             "revoked" if each["isRevoked"] else "",
         )
         for each in told["tasks"]
@@ -304,13 +392,13 @@ def _numbers(told: dict[str, Any]) -> list[tuple[object, ...]]:
     counters = ",".join(f"{name}:{count}" for name, count in sorted(told["counters"].items()) if count)
     queues = ",".join(f"{queue} (paused)" if queue in told["pausedQueues"] else queue for queue in told["queues"])
     row = (
-        told["inflight"],
-        told["activeConcurrency"],
+        f"{told['inflight']}/{told['activeConcurrency']}",
         told["maxConcurrency"],
         told["reserved"],
+        told.get("queueDepth"),
         queues,
         told["pid"],
-        round(told["uptimeSeconds"]),
+        times.span(told["uptimeSeconds"]),
         counters,
     )
     if "active" not in told:

@@ -2,15 +2,14 @@
 
 import os
 import shutil
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from stem.cli import show
+from stem.cli import securing, show
 from stem.cli.failure import FAILURE
 from stem.cli.launching import command_options, from_variable, words
 from stem.cli.session import Session, check_shared, in_session
@@ -44,10 +43,9 @@ def _with_command_options(function: Any) -> Any:
 @_with_command_options
 @in_session
 def diagnose(session: Session, node: str | None, **given: str | None) -> None:
-    """Check files, environment, command, store, clock and signing keys.
+    """Check files, environment, command, stores, clock, signing keys and TLS.
 
-    What is not named is not looked at, except for the command, the store, the clock and the keys. Exit code 70 if there is an
-    error; warnings alone leave it at 0.
+    Files that are not named are not looked at. Exit code 70 if there is an error; warnings alone leave it at 0.
 
     \b
     Example: stem worker diagnose --pidfile /run/stem/alpha.pid --logfile /var/log/stem/alpha.log
@@ -57,7 +55,7 @@ def diagnose(session: Session, node: str | None, **given: str | None) -> None:
     if session.as_json:
         show.json(_report(found))
     else:
-        show.table(("", "check", ""), [(each.level, each.check, each.message) for each in found], empty="")
+        show.table(("", "check", "finding"), [(each.level, each.check, each.message) for each in found], empty="")
     if errors:
         click.get_current_context().exit(FAILURE)
 
@@ -171,27 +169,27 @@ def _command(command: str | None, line: str | None, workdir: str | None) -> Find
 
 def _service(session: Session) -> Iterator[Finding]:
     """Settings first: without them there is no store to ask."""
+    from stem.runtime.configfile import load
+
     try:
         settings = check_shared(session.settings())
     except StemError as error:
         yield Finding("settings", "error", str(error))
         return
-    yield from _keys(settings)
+    yield _checked("signing keys", securing.signing, settings)
+    if settings.control.keys:  # else the signing keys serve
+        yield _checked("control keys", securing.control_signing, settings)
+    yield _checked("TLS", securing.tls, settings)
+    yield from (Finding("environment", "warning", doubt) for doubt in load(os.environ).warnings)
     yield from _stores(settings)
 
 
-def _keys(settings: "Settings") -> Iterator[Finding]:
-    from stem.runtime.keys import Keyring
-
-    for check, text in (("signing keys", settings.signing_keys), ("control keys", settings.control.keys)):
-        if check == "control keys" and not text:
-            return  # the signing keys serve
-        try:
-            keyring = Keyring.parse(text)
-        except StemError as error:
-            yield Finding(check, "error", str(error))
-        else:
-            yield Finding(check, "ok", "They can be read." if keyring else "There are none; nothing is signed.")
+def _checked(check: str, look: "Callable[[Settings], str]", settings: "Settings") -> Finding:
+    try:
+        told = look(settings)
+    except StemError as error:
+        return Finding(check, "error", str(error))
+    return Finding(check, "ok", f"{told[0].upper()}{told[1:]}.")
 
 
 def _stores(settings: "Settings") -> Iterator[Finding]:
@@ -205,6 +203,21 @@ def _stores(settings: "Settings") -> Iterator[Finding]:
     yield from _store("store", there.broker_url, there)
     if there.results_are_apart and there.results_url is not None:
         yield from _store("result store", there.results_url, there)
+    if there.revokes_place not in (there.broker_url, there.results_url):
+        yield _checked("revoke store", _revoke_store, there)
+
+
+def _revoke_store(settings: "Settings") -> str:
+    """Raises ConfigError, StoreUnavailable, StoreRefused."""
+    from stem.backends import connect_revokes
+    from stem.core.config import masked
+
+    opened = connect_revokes(settings)
+    try:
+        version = opened.revokes.version()
+    finally:
+        opened.close()
+    return f"{masked(opened.url)} answers, {version} revokes so far"
 
 
 def _store(check: str, url: str, settings: "Settings") -> Iterator[Finding]:
@@ -228,10 +241,9 @@ def _store(check: str, url: str, settings: "Settings") -> Iterator[Finding]:
 
 
 def clock(store: "Store") -> Finding:
-    """Against the middle of the question, so that a slow line is not taken for a wrong clock."""
-    before = time.time()
-    theirs = store.upkeep.now()
-    skew = (before + time.time()) / 2 - theirs
+    from stem.runtime.clock import skew_seconds
+
+    skew = skew_seconds(store.upkeep.now)
     if abs(skew) <= MOST_SKEW_SECONDS:
         return Finding("clock", "ok", f"{abs(skew):.3f} s from the store's.")
     direction = "ahead of" if skew > 0 else "behind"

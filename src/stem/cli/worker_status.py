@@ -27,12 +27,15 @@ LOOK_SECONDS = 0.5
 
 Report = dict[str, Any]
 
-_NAMESPACE = "Under which workers listen, or of their tasks.  [env: STEM_NAMESPACE]"
+_NAMESPACE = (
+    "Namespace that workers listen in, or of their tasks.  "
+    "[env: STEM_CONTROL_NAMESPACE, STEM_WORKER_NAMESPACE, STEM_NAMESPACE]"
+)
 
 
 @click.command()
-@click.option("--worker", "wanted", metavar="WORKER", multiple=True, help="Only this one; may be given again.")
-@click.option("--follow", is_flag=True, help="Go on until Ctrl-C; with --json one line a heartbeat.")
+@click.option("--worker", "wanted", metavar="WORKER", multiple=True, help="Only this worker; may be repeated.")
+@click.option("--follow", is_flag=True, help="Go on until Ctrl-C; with --json one line per heartbeat.")
 @partial(in_session, namespace_help=_NAMESPACE)
 def status(session: Session, wanted: tuple[str, ...], follow: bool) -> None:
     """Show the workers by their heartbeats, of which each sends one every ten seconds.
@@ -59,7 +62,9 @@ def _sought(session: Session) -> tuple[Session, str | None]:
     """`--namespace` is the name under which workers listen, as for `stem worker ping`, or the space of their tasks,
     whichever has workers: where to look, and whom to leave out."""
     if session.namespace is None:
-        return session, None
+        settings = session.settings()
+        is_apart = settings.control_namespace != settings.namespace
+        return session, settings.control_namespace if is_apart else None
     anywhere = replace(session, namespace=None)
     with anywhere.store() as store:
         if any(_listens_under(pulse, session.namespace) for pulse in store.heartbeats.all()):
@@ -146,11 +151,12 @@ def _line(report: Report, *, as_json: bool) -> str:
     return show.plain("  ".join(f"{name}={value}" for name, value in zip(_COLUMNS, _row(report), strict=True)))
 
 
-_COLUMNS = ("worker", "host", "pid", "state", "age", "running", "of", "queues", "memory", "counters")
+_COLUMNS = ("worker", "host", "pid", "state", "age", "running", "queues", "memory", "counters")
 
 
 def _print(reports: Iterable[Report]) -> None:
-    show.table(_COLUMNS, map(_row, reports), empty="No worker is alive.")
+    shrink = ("host", "queues", "counters")
+    show.table(_COLUMNS, map(_row, reports), empty="No worker is running.", shrink=shrink)
 
 
 def _row(report: Report) -> tuple[object, ...]:
@@ -160,8 +166,7 @@ def _row(report: Report) -> tuple[object, ...]:
         report["pid"],
         report["state"],
         f"{report['ageSeconds']:.1f}s",
-        report["inFlight"],
-        report["concurrency"],
+        f"{report['inFlight']}/{report['concurrency']}",
         ",".join(report["queues"]),
         f"{report['memoryBytes'] / 2**20:.0f}MiB",
         ",".join(f"{name}:{count}" for name, count in report["counters"].items() if count),

@@ -132,6 +132,11 @@ class Broker(ABC):
     def peek(self, queue: str, *, limit: int) -> list[Peeked]:
         """What waits, untouched: the ready in claim order, then the delayed by when they are due."""
 
+    def find(self, task_id: str) -> Peeked | None:  # noqa: ARG002 - a store of your own need not
+        """The task as it waits or runs, untouched; None if it is not known or has ended. `due_at` of one that runs is any
+        moment in the past."""
+        return None
+
     @abstractmethod
     def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
         """Cancel those that wait: ready, delayed or to be retried. State `cancelled`, error type `Cancelled` with the reason,

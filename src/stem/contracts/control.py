@@ -69,6 +69,10 @@ class Steerable(Protocol):
     @property
     def worker_id(self) -> str: ...
 
+    @property
+    def state(self) -> str:
+        """ok, wedged, draining or paused."""
+
     def pong(self) -> dict[str, Any]:
         """A few facts, among them `state`: ok, wedged, draining or paused."""
 

@@ -7,7 +7,7 @@ from typing import Literal
 from stem.core.control import Reply
 from stem.core.heartbeat import Pulse
 
-Health = Literal["ok", "wedged", "draining", "paused", "dead", "timeout"]
+Health = Literal["ok", "wedged", "draining", "paused", "refused", "dead", "timeout"]
 
 _TOLD: tuple[Health, ...] = ("ok", "wedged", "draining", "paused")  # what a worker can say of itself
 
@@ -16,7 +16,9 @@ def health(reply: Reply, pulse: Pulse | None) -> Health:
     """Of the worker, not of its reply: one that refuses a command is alive. `pulse` is asked for after a silence; `dead`
     is one that has no heartbeat any more, or whose process is gone from this machine."""
     if reply.status != "timeout":
-        return next((state for state in _TOLD if state == reply.payload.get("state")), "ok")
+        # One that says no says nothing of how it is; `ok` beside a refusal would mislead.
+        unsaid: Health = "ok" if reply.status == "ok" else "refused"
+        return next((state for state in _TOLD if state == reply.payload.get("state")), unsaid)
     if pulse is None:
         is_unknown = reply.error is not None and reply.error.code == "unknown-worker"
         return "timeout" if is_unknown else "dead"

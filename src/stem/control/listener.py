@@ -61,7 +61,11 @@ class Listener:
                 is_deaf = False
             except Exception as error:  # noqa: BLE001 - a worker that hears nothing cannot be steered; try again
                 if not is_deaf and not self._stopped.is_set():
-                    log.warning("control.deaf transport=%s: %s", transport.name, error)
+                    log.warning(
+                        "control.lost transport=%s: %s No command arrives by it until it is back.",
+                        transport.name,
+                        error,
+                    )
                 is_deaf = True
                 self._stopped.wait(DEAF_SECONDS)
 

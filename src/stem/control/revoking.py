@@ -48,10 +48,7 @@ def revoke(
     """Durable when it returns, or raises after; each worker's reply has what it did with each id (`tasks`). Signed where the
     caller has keys. What waits in `broker` is cancelled at once, so that its unique key is free. Raises UsageError and
     ConfigError before anything is written."""
-    for request in requests:
-        check_id(request.task_id)
-        if is_pause(request.task_id):
-            raise UsageError(f"{request.task_id} is a paused queue and no task; see: stem worker resume --help")
+    check_revocable([request.task_id for request in requests])
     records = marks.put(sealed(requests, marks.get([request.task_id for request in requests]), caller))
     cancelled = [] if broker is None else _cancel(broker, records)
     parts = [{"records": part, "terminate": terminate, "signal": signal} for part in _parts(map(_brief, records))]
@@ -63,6 +60,14 @@ def _cancel(broker: Broker, records: Sequence[RevokeRecord]) -> list[str]:
     for record in records:
         ids.setdefault(record.reason or "revoked", []).append(record.task_id)
     return [id for reason, group in ids.items() for id in broker.cancel(group, reason=reason)]
+
+
+def check_revocable(task_ids: Iterable[str]) -> None:
+    """Raises UsageError for what is no id of a task."""
+    for task_id in task_ids:
+        check_id(task_id)
+        if is_pause(task_id):
+            raise UsageError(f"{task_id} is a paused queue and no task; see: stem worker resume --help")
 
 
 def _tell(

@@ -96,8 +96,8 @@ def check(config: Autoscale) -> Autoscale:
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at a worker. `isolates` are those that take work, without the draining; `prefetch` is how much they may
-    have claimed ahead together, 0 where that is not bounded by a number. `now` is any clock that only goes forward."""
+    """One look at a worker. `isolates` are those that take work, without the draining; `prefetch` is how much they
+    may claim ahead together at the moment, 0 where nothing is claimed ahead. `now` is any clock that only goes forward."""
 
     queue_depth: int
     in_flight: int
@@ -125,7 +125,7 @@ def decide(config: Autoscale, snapshot: Snapshot, memory: Memory) -> tuple[Move 
     """At most one move a tick. The formula gives the target, the step caps the move, trigger and cool-down gate it."""
     if not config.enabled:
         return None, Memory()
-    memory = _with_idleness(config, snapshot, memory)
+    memory = _with_idleness(snapshot, memory)
     move = _into_bounds(config, snapshot) or _up(config, snapshot, memory) or _down(config, snapshot, memory)
     return move, memory if move is None else _with_move(snapshot, memory, move)
 
@@ -139,15 +139,16 @@ def desired(config: Autoscale, snapshot: Snapshot) -> int:
 
 
 def _share(config: Autoscale, snapshot: Snapshot) -> float:
-    if snapshot.prefetch > 0 and snapshot.isolates > 0:
-        return snapshot.prefetch / snapshot.isolates
+    """The specification's prefetchPerIsolate, never less than the multiplier: slow tasks are not claimed ahead at all, and
+    less than a task per isolate would ask for more isolates than there are tasks."""
+    if snapshot.isolates > 0:
+        return max(config.backlog_per_isolate, snapshot.prefetch / snapshot.isolates)
     return config.backlog_per_isolate
 
 
-def _with_idleness(config: Autoscale, snapshot: Snapshot, memory: Memory) -> Memory:
-    """Idle is a worker that nothing waits for and whose minimum could do all that still runs: one long task must not
-    hold a dozen isolates that have nothing to do."""
-    if snapshot.queue_depth or snapshot.in_flight > config.minimum:
+def _with_idleness(snapshot: Snapshot, memory: Memory) -> Memory:
+    """Idle is a worker that nothing waits for and that runs nothing."""
+    if snapshot.queue_depth or snapshot.in_flight:
         return msgspec.structs.replace(memory, idle_since=None)
     return memory if memory.idle_since is not None else msgspec.structs.replace(memory, idle_since=snapshot.now)
 

@@ -25,7 +25,10 @@ from stem.core.option import (
     size_up_to,
     whole,
 )
+from stem.core.settle import MAX_DEATHS
 
+# A lease is renewed four times in its length; below this, one slow write gives a running task to another worker.
+LEAST_LEASE_SECONDS = 0.5
 _YEAR_SECONDS = 365 * 86400.0
 _PER_ISOLATE = ("maxTasksPerChild", "maxTasksPerProcess")
 _MEMORY_PER_ISOLATE = ("maxMemoryPerIsolateBytes", "maxMemoryPerChild", "maxMemoryPerChildBytes")
@@ -39,14 +42,34 @@ WORKER_OPTIONS = (
     Option("worker.asyncConcurrency", whole(1, 100_000), 10),
     Option("worker.softLimit", seconds(_YEAR_SECONDS), spellings=("softTimeLimit", "softLimitSeconds")),
     Option("worker.hardLimit", seconds(_YEAR_SECONDS), spellings=("hardTimeLimit", "hardLimitSeconds")),
-    Option("worker.lease", seconds(86400.0), 10.0, spellings=("leaseSeconds",)),
+    Option("worker.lease", seconds(86400.0, least=LEAST_LEASE_SECONDS), 10.0, spellings=("leaseSeconds",)),
     Option("worker.heartbeat", seconds(86400.0), 10.0, spellings=("heartbeatSeconds", "heartbeatInterval")),
     Option("worker.maxTasksPerIsolate", whole(1, 10**9), spellings=_PER_ISOLATE),
     Option("worker.maxMemoryPerIsolate", size_up_to(2**50), spellings=_MEMORY_PER_ISOLATE),
+    Option("worker.grace", seconds(_YEAR_SECONDS), 5.0, spellings=("graceSeconds", "gracePeriod")),
+    Option("worker.warmTimeout", seconds(_YEAR_SECONDS), spellings=("warmSeconds", "warmTimeoutSeconds")),
+    Option("worker.limiterFailsOpen", SWITCH, False),
+    Option("worker.maxDeaths", whole(1, 1000), MAX_DEATHS, spellings=("crashLoopCap", "crashLoopLimit")),
     Option("worker.installSignalHandlers", SWITCH, True),
     Option("worker.logLevel", choice("debug", "info", "warning", "error"), "info", "STEM_LOG_LEVEL"),
+    Option("worker.logFormat", choice("text", "json"), "text", "STEM_LOG_FORMAT"),
+    Option("worker.logTasks", SWITCH, True, "STEM_LOG_TASKS"),
 )
 OPTIONS = (*config.OPTIONS, *WORKER_OPTIONS, *autoscale.OPTIONS)
+
+# What Stem reads from the environment that is no setting of a store, a client or a worker.
+OTHER_VARIABLES = (
+    "STEM_CACHE_DIR",
+    "STEM_CONFIG",
+    "STEM_DEBUG",
+    "STEM_SPARK_ARCHIVE",
+    "STEM_SPARK_LOG",
+    "STEM_SPARK_OWNER",
+    "STEM_WORKER_COMMAND",
+    "STEM_WORKER_LOGFILE",
+    "STEM_WORKER_NODE",
+    "STEM_WORKER_PIDFILE",
+)
 
 # A block that is a bare text says the one thing that is needed of it.
 _SHORT = {"broker": "url", "results": "url", "revokes": "url", "signing": "keys"}
@@ -68,8 +91,14 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_seconds: float = 10.0
     max_tasks_per_isolate: int | None = None
     max_memory_per_isolate: int | None = None
+    grace_seconds: float = 5.0
+    warm_seconds: float | None = None
+    limiter_fails_open: bool = False
+    max_deaths: int = MAX_DEATHS
     install_signal_handlers: bool = True
     log_level: str = "info"
+    log_format: str = "text"
+    log_tasks: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +182,7 @@ def merge(
     ]
     warnings = [f"{file}: {warning}" if file else warning for warning in by_file.warnings]
     return Effective(
-        values, sources, errors or _conflicts(values), [*warnings, *_near_variables(env), *_doubts(values)]
+        values, sources, errors or _conflicts(values), [*warnings, *_unknown_variables(env), *_doubts(values)]
     )
 
 
@@ -232,9 +261,8 @@ def _doubts(values: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _near_variables(env: Mapping[str, str]) -> list[str]:
-    """A variable that is nearly one of Stem's is most likely a slip; others may belong to somebody."""
+def _unknown_variables(env: Mapping[str, str]) -> list[str]:
     known = {option.variable: option.variable for option in OPTIONS if option.variable}
-    strangers = [name for name in env if name.startswith("STEM_") and name not in known]
-    hints = [(name, near(name, known, cutoff=0.9)) for name in strangers]
-    return [f"{name} is not known, and ignored{hint}" for name, hint in hints if hint != "."]
+    known |= {name: name for name in OTHER_VARIABLES}
+    strangers = [name for name in sorted(env) if name.startswith("STEM_") and name not in known]
+    return [f"{name} is not known, and ignored{near(name, known)}" for name in strangers]

@@ -76,7 +76,7 @@ class SignatureInvalid(StemError):
 
 
 class WaitTimeout(StemError, TimeoutError):
-    """The task did not end within the time the caller was ready to wait; it goes on regardless."""
+    """The task did not end within the time the caller was ready to wait; the task itself is unaffected."""
 
 
 class TaskEnded(StemError):

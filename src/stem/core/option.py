@@ -137,9 +137,11 @@ def number(most: float, *, or_zero: bool = False) -> Kind:
     return Kind(read, _number_of(float))
 
 
-def seconds(most: float, *, or_zero: bool = False) -> Kind:
+def seconds(most: float, *, or_zero: bool = False, least: float = 0.0) -> Kind:
     def read(value: object) -> float:
         given = duration(value) if isinstance(value, str) else value
+        if isinstance(given, int | float) and 0 < given < least:
+            raise ValueError(f"at least {least:g} s")
         return _bounded(given, most, or_zero, "a number of seconds, or a duration like 250ms, 2s, 5m or 1h,")
 
     return Kind(read)

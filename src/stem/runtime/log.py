@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from logging.handlers import QueueHandler
 from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from stem.core.escaping import plain, plain_json
 
@@ -33,10 +33,19 @@ class LogWriter:
 
     CLOSE_SECONDS = 2.0
 
-    def __init__(self, level: str, form: Format, *, descriptor: int = STDERR, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(
+        self,
+        level: str,
+        form: Format,
+        *,
+        worker: str = "",
+        descriptor: int = STDERR,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
+        """`worker` is a field of every JSON line."""
         self._level = level.upper()
         self._descriptor = descriptor
-        self._formatter = TextFormatter() if form == "text" else JsonFormatter()
+        self._formatter = TextFormatter() if form == "text" else JsonFormatter(worker)
         self._handler = _Backlog(most_waiting)
         self._thread = Thread(target=self._write_all, name="log-writer", daemon=True)
         self._is_closing = Event()
@@ -45,7 +54,7 @@ class LogWriter:
 
     def __enter__(self) -> Self:
         self._set_level(logging.getLogger(), self._level)
-        self._set_level(logging.getLogger(OUTPUT), "INFO")  # what tasks say is not for the worker to leave out
+        self._set_level(logging.getLogger(OUTPUT), "DEBUG")  # what tasks say is not for the worker to leave out
         logging.getLogger().addHandler(self._handler)
         self._previous_hook, threading.excepthook = threading.excepthook, _tell_fallen
         self._thread.start()
@@ -168,12 +177,17 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line. `event` is the first word of the message, `taskId` the task that it is about, if any."""
+    """One JSON object a line. `event` is the first word of the message, `taskId` the task that it is about, if any; what else
+    whoever logged it has said of the task are fields as well."""
+
+    def __init__(self, worker: str = "") -> None:
+        super().__init__()
+        self._worker = worker
 
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()
         is_output = record.name == OUTPUT
-        fields = {
+        fields: dict[str, Any] = {
             "at": _moment(record),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -182,8 +196,14 @@ class JsonFormatter(logging.Formatter):
         }
         if task_id := getattr(record, "task_id", ""):
             fields["taskId"] = task_id
+        fields |= getattr(record, "fields", {})
+        if self._worker:
+            fields["worker"] = self._worker
         if trace := _trace(self, record):
-            fields["stack"] = trace
+            if not is_output or trace.startswith("Traceback"):
+                fields["stack"] = trace
+            else:
+                fields["message"] = f"{message}\n{trace}"
         return plain_json(json.dumps(fields))
 
 
@@ -206,7 +226,11 @@ def _head(record: logging.LogRecord) -> str:
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    return formatter.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
+    """What stands below the first line: a traceback, of this process or of a task's, or the rest of what a task logged."""
+    if record.exc_info and record.exc_info[0]:
+        return formatter.formatException(record.exc_info)
+    more: str = getattr(record, "more", "")
+    return more
 
 
 def _tell_fallen(fallen: threading.ExceptHookArgs) -> None:

@@ -44,9 +44,11 @@ class Ticker:
         while not self._stopped.is_set():
             try:
                 self._duty()
+                if failures:
+                    log.info("service.recovered name=%s after %d failures", self._name, failures)
                 failures = 0
             except Exception as error:  # noqa: BLE001 - a duty goes on; the store may be back next time
                 failures += 1
                 if failures == 1:
-                    log.warning("%s failed: %s", self._name, error)
+                    log.warning("service.failed name=%s: %s It tries again.", self._name, error)
             self._stopped.wait(self._seconds() if callable(self._seconds) else self._seconds)

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from stem.contracts.store import Store
@@ -15,7 +16,17 @@ log = logging.getLogger("stem.worker")
 class Autoscaler:
     """Off unless its configuration says otherwise; that can be changed at any time. Leaving isolates drain."""
 
-    def __init__(self, store: Store, pool: Pool, queues: list[str], worker: str, config: Autoscale) -> None:
+    def __init__(
+        self,
+        store: Store,
+        pool: Pool,
+        queues: list[str],
+        worker: str,
+        config: Autoscale,
+        ahead: Callable[[], int],
+    ) -> None:
+        """`ahead`: how much the worker claims ahead of running at the moment, which follows the pace of its tasks."""
+        self._ahead = ahead
         self._store = store
         self._pool = pool
         self._queues = queues
@@ -44,7 +55,7 @@ class Autoscaler:
             queue_depth=sum(each.ready for each in depth.values()) + self._pool.waiting,
             in_flight=len(self._pool.running),
             isolates=self._pool.concurrency,
-            prefetch=0,
+            prefetch=self._ahead(),
             now=time.monotonic(),
         )
         move, self._memory = decide(self.config, snapshot, self._memory)

@@ -7,7 +7,7 @@ import logging
 import os
 import selectors
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
@@ -18,8 +18,10 @@ from stem.core.errors import StemError
 from stem.runtime.process import resident_bytes
 from stem.worker import wire
 from stem.worker.nursery import Nursery, make_child
+from stem.worker.output import leveled
 from stem.worker.requests import Born, Exited, Loaded, Refused
 from stem.worker.room import Room
+from stem.worker.task_log import extra_of
 
 log = logging.getLogger("stem.worker")
 output_log = logging.getLogger("stem.task")
@@ -224,7 +226,7 @@ class Brood:
             data = os.read(room.child.output, READ_BYTES)
         except BlockingIOError:
             return
-        _tell_output(room.child.lines.feed(data, alone or _alone(room)) if data else room.child.lines.end())
+        _tell_output(room, room.child.lines.feed(data, alone or _alone(room)) if data else room.child.lines.end())
         if not data:
             self._selector.unregister(room.child.output)
 
@@ -237,8 +239,8 @@ class Brood:
                     self._parent.heed(room, word)
         with suppress(OSError):
             # Once: that is more than a pipe holds, and a child that got away may go on writing for ever.
-            _tell_output(room.child.lines.feed(os.read(room.child.output, READ_BYTES), _alone(room)))
-        _tell_output(room.child.lines.end())
+            _tell_output(room, room.child.lines.feed(os.read(room.child.output, READ_BYTES), _alone(room)))
+        _tell_output(room, room.child.lines.end())
 
     # Deaths
 
@@ -310,6 +312,11 @@ def _alone(room: Room) -> str:
     return running[0] if len(running) == 1 else ""
 
 
-def _tell_output(lines: Iterable[tuple[str, str]]) -> None:
+def _tell_output(room: Room, lines: list[tuple[str, str]]) -> None:
+    if not lines:
+        return
+    deliveries = {held.lease.id: held.delivery for held in list(room.assigned.values())}
     for task_id, line in lines:
-        output_log.info("%s", line, extra={"task_id": task_id})
+        level, text = leveled(line)
+        first, _, more = text.partition("\n")
+        output_log.log(level, "%s", first, extra=extra_of(deliveries.get(task_id), task_id, more=more))

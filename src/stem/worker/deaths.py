@@ -5,6 +5,8 @@ import time
 from dataclasses import dataclass, field
 from signal import SIGKILL
 
+import msgspec
+
 from stem.client.policy import policy_for
 from stem.core.errors import EnvelopeUnreadable
 from stem.core.outcome import Died, Interrupted, Outcome, Settlement
@@ -56,12 +58,13 @@ def _ran_seconds(cell: Cell, slot: int | None) -> float:
         return 0.0
 
 
-def decided(held: Held, outcome: Outcome) -> Settlement:
+def decided(held: Held, outcome: Outcome, max_deaths: int) -> Settlement:
     """A strategy that is a function stays with the code; for one that was killed the default's delays count."""
     delivery, retry = held.delivery, held.facts.retry if held.facts is not None else None
     try:
         policy = policy_for(delivery.envelope, retry or Exponential())
     except EnvelopeUnreadable:
         policy = Policy()
+    policy = msgspec.structs.replace(policy, max_deaths=max_deaths)
     roll = random.random()  # noqa: S311 - no secret
     return settle(outcome, policy, attempt=delivery.attempt, deaths=delivery.deaths, roll=roll)

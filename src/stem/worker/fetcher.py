@@ -53,7 +53,7 @@ class Fetcher:
         self._lease_seconds = lease_seconds
         self._ahead = min(prefetch, pool.concurrency)
         self._pace_from: tuple[float, int] | None = None  # a moment, and how many had ended by then
-        self._backoff = Backoff()
+        self._backoff = Backoff("claiming")
         self._reduced_by: set[int] = set()  # what ran when the store was lost
         self._room = Event()
         self._stopped = Event()
@@ -80,6 +80,11 @@ class Fetcher:
             self._hand_on(self._store.broker.stand_down(for_good=for_good))
         except StemError as error:
             log.warning("store.lost while standing down: %s", error)
+
+    @property
+    def ahead(self) -> int:
+        """How many it may claim ahead of running at the moment."""
+        return self._ahead
 
     def hold_nothing(self) -> None:
         """Tasks take long: claim for free isolates only, until they are quick again."""

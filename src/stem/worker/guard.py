@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stem.core.delivery import Report
+from stem.core.settle import MAX_DEATHS
 from stem.worker.held import Held
 from stem.worker.room import Room
 
@@ -20,6 +21,7 @@ class Limits:
     soft: float | None
     hard: float | None
     grace: float = 5.0  # from being told to stop to being killed
+    max_deaths: int = MAX_DEATHS  # of isolates that a task has felled
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,16 @@
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from stem.contracts.store import Store
 from stem.core.heartbeat import Heartbeat
 from stem.runtime.process import resident_bytes
+from stem.worker.manifest import TaskFacts
 from stem.worker.pool import Pool
 from stem.worker.settings import WorkerSettings
+
+MOST_TASKS = 200
 
 
 class Herald:
@@ -22,8 +25,12 @@ class Herald:
         counters: Mapping[str, int],
         state: Callable[[], str],
         reached_by: Mapping[str, object],
+        tasks: Iterable[TaskFacts],
     ) -> None:
-        """`reached_by`: under which names commands find this worker."""
+        """`reached_by`: under which names commands find this worker. `tasks`: what it runs, for whoever enqueues by name and has
+        no app at hand; left out where there are very many, for every command reads all heartbeats."""
+        routes = {task.name: [task.queue, task.max_retries] for task in tasks}
+        self._tasks = routes if len(routes) <= MOST_TASKS else {}
         self._store = store
         self._pool = pool
         self._settings = settings
@@ -54,6 +61,7 @@ class Herald:
                 "held": self._pool.load,
                 "isolates": self._pool.pids,
                 "beatSeconds": self._settings.heartbeat_seconds,
+                "tasks": self._tasks,
                 **self._reached_by,
             },
         )

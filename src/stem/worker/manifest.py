@@ -31,6 +31,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     aliases: tuple[str, ...] = ()
     queue: str
+    max_retries: int = 3
     is_async: bool
     isolate: bool
     engine: str | None = None
@@ -77,6 +78,7 @@ def _facts(task: "Definition", is_async: bool) -> TaskFacts:
         name=task.name,
         aliases=task.aliases,
         queue=task.plan.queue,
+        max_retries=task.plan.max_retries,
         is_async=is_async,
         isolate=task.isolate,
         engine=task.engine,

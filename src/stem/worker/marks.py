@@ -45,7 +45,7 @@ class Marks:
         count = self.revoked.hydrate()
         self.paused = self._read_pauses()
         if count:
-            log.info("revokes.hydrated marks=%d paused=%s", count, ",".join(sorted(self.paused)) or "-")
+            log.info("revokes.loaded count=%d paused_queues=%s", count, ",".join(sorted(self.paused)) or "-")
         self._tell_ignored()
 
     def follow(self) -> bool:

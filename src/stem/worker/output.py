@@ -8,8 +8,10 @@ from contextvars import ContextVar
 from fcntl import ioctl
 from termios import FIONREAD
 from threading import Lock
+from typing import Any
 
 _START, _END, _OVER = "\x02", "\x03", "\x04"
+_LEVEL, _NEWLINE = "\x1f", "\x1e"  # around the level of a log record; between the lines of its text
 _NONE = bytes(4)
 MAX_LINE = 64 * 1024
 MAX_PIECE = 15 * 1024  # characters; with its mark it stays below a line's bytes
@@ -45,9 +47,9 @@ class TaskOutput(io.TextIOBase):
         task = _task.get()
         head, newline, tail = (self._parts.pop(task, "") + text).rpartition("\n")
         if newline:
-            self._put(task, head)
+            self._put(task, "", head)
         if len(tail) > MAX_PIECE:
-            self._put(task, tail)
+            self._put(task, "", tail)
         elif tail:
             self._parts[task] = tail
         return len(text)
@@ -55,7 +57,7 @@ class TaskOutput(io.TextIOBase):
     def flush(self) -> None:
         """What has no end of line yet goes out as a line of its own."""
         if part := self._parts.pop(_task.get(), ""):
-            self._put(_task.get(), part)
+            self._put(_task.get(), "", part)
 
     def end_task(self) -> None:
         """The task that ran alone here is over: what went around us and is still in the pipe was its own."""
@@ -63,6 +65,10 @@ class TaskOutput(io.TextIOBase):
         ioctl(self._descriptor, FIONREAD, self._unread)
         if self._unread != _NONE:
             os.write(self._descriptor, f"{_START}{_task.get()}{_END}{_OVER}\n".encode())
+
+    def log(self, level: int, text: str) -> None:
+        """A log record: it keeps its level, and its lines stay together."""
+        self._put(_task.get(), f"{_LEVEL}{level}{_LEVEL}", text.replace("\n", _NEWLINE))
 
     def writable(self) -> bool:
         return True
@@ -76,8 +82,8 @@ class TaskOutput(io.TextIOBase):
     def _unlock(self) -> None:
         self._lock = Lock()
 
-    def _put(self, task: str, text: str) -> None:
-        mark = f"{_START}{task}{_END}"
+    def _put(self, task: str, level: str, text: str) -> None:
+        mark = f"{_START}{task}{_END}{level}"
         pieces = [piece for line in text.split("\n") for piece in _pieces(line)]
         view = memoryview("".join(f"{mark}{piece}\n" for piece in pieces).encode(errors="backslashreplace"))
         with self._lock:  # threads of a lane; a pipe keeps only small writes whole
@@ -85,9 +91,19 @@ class TaskOutput(io.TextIOBase):
                 view = view[os.write(self._descriptor, view) :]
 
 
+def leveled(text: str) -> tuple[int, str]:
+    """The level and the text of what `Lines` has read: of a log record its own, of anything else INFO."""
+    empty, _, rest = text.partition(_LEVEL)
+    level, mark, message = rest.partition(_LEVEL)
+    if empty or not mark or not level.isdecimal() or len(level) > 4:
+        return logging.INFO, text
+    return int(level), message.replace(_NEWLINE, "\n")
+
+
 def take_over(stream: TaskOutput) -> None:
     """Let all that this process prints or logs go through the stream. An app that has set up no logging logs from
     STEM_LOG_LEVEL on, else from INFO."""
+    logging.StreamHandler.emit = _emit  # type: ignore[assignment,method-assign]
     replaced = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
     sys.stdout = sys.stderr = stream
     root = logging.getLogger()
@@ -101,8 +117,23 @@ def take_over(stream: TaskOutput) -> None:
         logging.basicConfig(
             stream=stream,
             level=level if isinstance(level, int) else logging.INFO,
-            format="%(levelname)s %(name)s: %(message)s",
+            format="%(name)s: %(message)s",
         )
+
+
+_emit_as_text = logging.StreamHandler.emit
+
+
+def _emit(handler: "logging.StreamHandler[Any]", record: logging.LogRecord) -> None:
+    """Replaces `StreamHandler.emit` in isolates, because a stream is told the text of a record and not its level. For the
+    class: a task may set up its logging when it runs."""
+    if not isinstance(handler.stream, TaskOutput):
+        _emit_as_text(handler, record)
+        return
+    try:
+        handler.stream.log(record.levelno, handler.format(record))
+    except Exception:  # noqa: BLE001 - as the standard library does: logging never ends a task
+        handler.handleError(record)
 
 
 class Lines:

@@ -44,6 +44,7 @@ from stem.worker.scribe import Scribe
 from stem.worker.settings import Mode, WorkerSettings
 from stem.worker.settler import Settler
 from stem.worker.steering import Steering
+from stem.worker.task_log import SuccessLog
 from stem.worker.turns import AsOne, InTurn
 
 log = logging.getLogger("stem.worker")
@@ -77,7 +78,8 @@ class Parts:
         self.queues = list(settings.queues) or told.queues
         self.paused: set[str] = set()
         self.is_draining = False
-        self.settler = Settler(self.store.broker, settings.name, self._settled)
+        self._successes = SuccessLog(is_on=settings.log_tasks)
+        self.settler = Settler(self.store.broker, settings.name, self._settled, self._successes)
         self.pool = Pool(
             partial(
                 Brood,
@@ -90,7 +92,7 @@ class Parts:
                 open_lane=_opener(app, settings.name),
             ),
             self,
-            Limits(settings.soft_limit, settings.hard_limit, settings.grace_seconds),
+            Limits(settings.soft_limit, settings.hard_limit, settings.grace_seconds, settings.max_deaths),
         )
         self.facts = {name: task for task in told.tasks for name in (task.name, *task.aliases)}
         self._control_keys = Keyring.parse(self._store_settings.control_keys)
@@ -102,7 +104,9 @@ class Parts:
         self._keeper = Keeper(self.store, self.pool, settings.lease_seconds)
         self._scribe = Scribe(self.store.broker, settings.name)
         self._clerk = Clerk(self.store.broker)
-        self.autoscaler = Autoscaler(self.store, self.pool, self.queues, settings.name, settings.autoscale)
+        self.autoscaler = Autoscaler(
+            self.store, self.pool, self.queues, settings.name, settings.autoscale, lambda: self.fetcher.ahead
+        )
         self.steering = Steering(self, shut_down)
         self.responder = self._make_responder()
         self._ears = self._make_ears()
@@ -117,14 +121,16 @@ class Parts:
                 **self._ears.reached_by(self._store_settings.control_namespace),
                 SIGNED_EXTRA: bool(self._control_keys),
             },
+            told.tasks,
         )
         self._tickers = [
-            Ticker("keeper", lambda: self._keeper.pause_seconds, self._keeper.tick),
-            Ticker("herald", settings.heartbeat_seconds, self._herald.beat),
-            Ticker("janitor", settings.reclaim_seconds, self._reclaim),
+            Ticker("lease-renewer", lambda: self._keeper.pause_seconds, self._keeper.tick),
+            Ticker("heartbeat", settings.heartbeat_seconds, self._herald.beat),
+            Ticker("reclaimer", settings.reclaim_seconds, self._reclaim),
             Ticker("autoscaler", self.autoscaler.seconds, self.autoscaler.tick),
-            Ticker("marks", FOLLOW_SECONDS, self._follow_marks),
+            Ticker("revoke-follower", FOLLOW_SECONDS, self._follow_marks),
             Ticker("pruner", PRUNE_SECONDS, self._prune),
+            Ticker("success-log", 1.0, self._successes.tick),
         ]
         self._rebuilt_at: float | None = None
         self._measures = measures(self)
@@ -159,6 +165,7 @@ class Parts:
             service.stop()
         # It has had its time; what it could not write comes back when the leases run out.
         self.settler.stop(timeout_seconds=QUIET_SECONDS if is_written else 0.0)
+        self._successes.tick()  # what the last second summed up
         self.pool.stop()
         metrics.withdraw(self._measures)
         self._ears.hush()  # operators may ask to the last
@@ -348,7 +355,8 @@ class Parts:
     def _reclaim(self) -> None:
         # First what is ours: after the machine has slept, leases of tasks that go on have run out, too.
         self._keeper.tick()
-        reclaimed = self.store.broker.reclaim(grace_seconds=self.settings.reclaim_grace_seconds)
+        grace_seconds, max_deaths = self.settings.reclaim_grace_seconds, self.settings.max_deaths
+        reclaimed = self.store.broker.reclaim(grace_seconds=grace_seconds, max_deaths=max_deaths)
         if reclaimed.returned or reclaimed.dead:
             log.warning("leases.reclaimed returned=%d dead=%d", len(reclaimed.returned), len(reclaimed.dead))
 

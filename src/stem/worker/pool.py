@@ -278,7 +278,7 @@ class Pool:
             self._end(held, held.fate, held.ran_seconds)
             return
         if held.verdict is not None and not isinstance(settlement, Done):
-            settlement = decided(held, held.verdict)  # it ended because it was told to
+            settlement = decided(held, held.verdict, self._limits.max_deaths)  # it ended because it was told to
         elif word.run_seconds is not None:
             self._pace.learn(held.delivery.name, word.run_seconds)
         self._finish(held, Ending(held.lease, settlement, word.run_seconds, meta, (), call_facts(held.delivery.body)))
@@ -287,7 +287,8 @@ class Pool:
         """An ending that the isolate could not tell."""
         if not held.is_lost:
             facts = call_facts(held.delivery.body)
-            self._finish(held, Ending(held.lease, decided(held, held.fate or outcome), run_seconds, facts=facts))
+            settlement = decided(held, held.fate or outcome, self._limits.max_deaths)
+            self._finish(held, Ending(held.lease, settlement, run_seconds, facts=facts))
 
     def _finish(self, held: Held, ending: Ending) -> None:
         held.is_ended = True

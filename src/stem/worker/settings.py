@@ -9,6 +9,7 @@ import msgspec
 from stem.core.autoscale import Autoscale
 from stem.core.autoscale import check as check_autoscale
 from stem.core.errors import ConfigError
+from stem.core.settle import MAX_DEATHS
 from stem.runtime.process import usable_cpus
 
 # How to stop: let what runs end, tell it to stop, or cut it off.
@@ -34,11 +35,13 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     reclaim_seconds: float = 2.5
     stall_seconds: float = 30.0
     limiter_fails_open: bool = False
+    max_deaths: int = MAX_DEATHS  # isolates that a task may fell before it is a dead letter
     grace_seconds: float = 5.0  # from being told to stop to being killed
     warm_seconds: float | None = None  # how long a warm stop waits before it becomes a soft one
     max_tasks_per_isolate: int | None = None
     max_memory_per_isolate: int | None = None  # bytes, of the isolate and its children
     autoscale: Autoscale = Autoscale()
+    log_tasks: bool = True  # a line per task that succeeds
 
     @property
     def reclaim_grace_seconds(self) -> float:
@@ -48,7 +51,13 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 def check(settings: WorkerSettings) -> WorkerSettings:
     """Fills in what was left open. Raises ConfigError."""
-    for what, least in (("concurrency", 0), ("prefetch", 0), ("async_concurrency", 1), ("lane_concurrency", 1)):
+    for what, least in (
+        ("concurrency", 0),
+        ("prefetch", 0),
+        ("async_concurrency", 1),
+        ("lane_concurrency", 1),
+        ("max_deaths", 1),
+    ):
         value = getattr(settings, what)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 100_000:
             raise ConfigError(f"{what} is {value!r}; use a whole number from {least} to 100,000.")

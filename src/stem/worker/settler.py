@@ -10,10 +10,12 @@ from stem.core.delivery import Ending
 from stem.core.errors import StemError, StoreRefused
 from stem.core.event import event_kinds
 from stem.core.lifecycle import EventKind
-from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
+from stem.core.outcome import Dead, Done
 from stem.core.record import TaskError
+from stem.worker import task_log
 from stem.worker.backoff import Backoff
 from stem.worker.held import Held
+from stem.worker.task_log import SuccessLog
 
 log = logging.getLogger("stem.worker")
 
@@ -23,15 +25,18 @@ Pair = tuple[Held, Ending]
 
 
 class Settler:
-    def __init__(self, broker: Broker, worker: str, settled: Callable[[Sequence[Held]], None]) -> None:
+    def __init__(
+        self, broker: Broker, worker: str, settled: Callable[[Sequence[Held]], None], successes: SuccessLog
+    ) -> None:
         self._broker = broker
+        self._successes = successes
         self._worker = worker
         self._settled = settled
         self._waiting: list[Pair] = []
         self._changed = Condition()
         self._is_stopping = False
         self._is_abandoned = False
-        self._backoff = Backoff()
+        self._backoff = Backoff("settling")
         self._thread = Thread(target=self._run, name="settler", daemon=True)
         self.counters: Counter[str] = Counter()
 
@@ -98,43 +103,22 @@ class Settler:
         self._write([(held, Ending(held.lease, Dead("not-storable", refusal), ending.run_seconds))])
 
     def _count(self, batch: list[Pair], refused: set[str]) -> None:
-        done = 0
+        done: list[Pair] = []
         for held, ending in batch:
             if refused and ending.lease.id in refused:
                 self.counters["refused"] += 1
                 log.warning("task.lease-lost id=%s: its ending was refused; another worker has it", held.lease.id)
             elif type(ending.settlement) is Done:
-                done += 1
+                done.append((held, ending))
             else:
                 self.counters[event_kinds(ending.settlement)[0]] += 1
-                _tell(held, ending.settlement)
+                task_log.tell(held, ending)
         if done:
-            self.counters[EventKind.SUCCEEDED] += done
+            self.counters[EventKind.SUCCEEDED] += len(done)
+            self._successes.tell(done)
 
     def _pause(self, error: StemError) -> None:
         if not self._backoff.is_failing:
             log.warning("store.lost while settling: %s", error)
         with self._changed:
             self._changed.wait(self._backoff.failed())
-
-
-def _tell(held: Held, settlement: Settlement) -> None:
-    """One line for whoever watches the log; what goes well is in the counters."""
-    delivery = held.delivery
-    who = (delivery.lease.id, delivery.name, delivery.attempt)
-    match settlement:
-        case Dead(reason, error):
-            log.warning("task.dead id=%s name=%s attempt=%d reason=%s error=%s", *who, reason, _brief(error))
-        case Retry(seconds, error):
-            log.info("task.retried id=%s name=%s attempt=%d delay=%.3g error=%s", *who, seconds, _brief(error))
-        case Requeue(seconds, reason, throttled):
-            level = logging.DEBUG if throttled else logging.INFO
-            log.log(level, "task.requeued id=%s name=%s attempt=%d delay=%.3g reason=%s", *who, seconds, reason)
-        case Cancelled(reason):
-            log.info("task.cancelled id=%s name=%s attempt=%d reason=%s", *who, reason)
-        case Done():
-            pass
-
-
-def _brief(error: TaskError) -> str:
-    return f"{error.type}: {error.message}".replace("\n", " ")[:200]

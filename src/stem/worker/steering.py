@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from stem.core.errors import UsageError
+from stem.core.errors import StemError, UsageError
 from stem.core.ratelimit import default_burst, parse_rate
 from stem.core.revoke import RevokeRecord
 from stem.worker.held import Held
@@ -68,6 +68,7 @@ class Steering:
             "maxConcurrency": parts.autoscaler.config.maximum if parts.autoscaler.config.enabled else concurrency,
             "inflight": len(running),
             "reserved": max(0, parts.pool.load - len(running)),
+            "queueDepth": self._depth(),
             "isolates": parts.pool.pids,
             "counters": dict(parts.settler.counters),
             "control": parts.responder.counts,
@@ -143,6 +144,13 @@ class Steering:
         pids = self._parts.pool.pids if isolates is None else [pid for pid in isolates if pid in self._parts.pool.pids]
         self._parts.pool.recycle(pids, "asked for")
         return {"recycling": pids}
+
+    def _depth(self) -> int | None:
+        """How much is ready in its queues; None while the store does not answer."""
+        try:
+            return sum(each.ready for each in self._parts.store.broker.depth(self._parts.queues).values())
+        except StemError:
+            return None
 
     @property
     def _uptime(self) -> float:

@@ -15,6 +15,7 @@ from stem.core.config import CONTROL_KEYS, DEFAULT_URL, from_environment
 from stem.core.envelope import check_queue
 from stem.core.errors import ConfigError
 from stem.runtime import process
+from stem.runtime.clock import Clock, skew_seconds
 from stem.worker.manifest import Manifest, manifest
 from stem.worker.nursery import Nursery
 from stem.worker.settings import Mode, WorkerSettings, check
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("stem.worker")
 
 WATCH_SECONDS = 1.0
+MOST_SKEW_SECONDS = 3.0
 _HARDER: dict[Mode, Mode] = {"warm": "soft", "soft": "hard", "hard": "hard"}
 
 
@@ -149,6 +151,7 @@ class Worker:
                 "import the modules that define them, or name them: Stem(include=['shop.tasks'])"
             )
         warn_of_unserved(self._parts.store, {*self._parts.queues, *told.queues})
+        _warn_of_clock(self._parts.store.upkeep.now)
         if told.threads:
             log.warning(
                 "worker.spawns: importing the app leaves threads running (%s), so each isolate imports it anew instead of "
@@ -224,6 +227,15 @@ class Worker:
         log.info(
             "worker.stopped %s", " ".join(f"{name}={count}" for name, count in sorted(parts.settler.counters.items()))
         )
+
+
+def _warn_of_clock(store_clock: Clock) -> None:
+    """The store's clock decides what is due, so a wrong one here harms no task; but log lines and `not_before` mislead."""
+    skew = skew_seconds(store_clock)
+    if abs(skew) > MOST_SKEW_SECONDS:
+        direction = "ahead of" if skew > 0 else "behind"
+        message = "clock.wrong: this machine's clock is %.1f s %s the store's, which decides what is due; set it by NTP"
+        log.warning(message, abs(skew), direction)
 
 
 def _prepare() -> None:

@@ -36,7 +36,11 @@ def test_a_worker_that_answers_is_as_it_says(state: str) -> None:
 @pytest.mark.parametrize("payload", [{}, {"state": "dead"}, {"state": ["ok"]}, {"state": None}])
 def test_a_worker_that_answers_without_saying_how_it_is_is_ok(payload: dict[str, Any]) -> None:
     assert health(Reply(request_id="r", worker_id="w", status="ok", payload=payload), None) == "ok"
-    assert health(Reply(request_id="r", worker_id="w", status="error", payload=payload), None) == "ok"
+
+
+def test_a_worker_that_says_no_and_not_how_it_is_has_refused() -> None:
+    assert health(Reply(request_id="r", worker_id="w", status="error"), None) == "refused"
+    assert health(Reply(request_id="r", worker_id="w", status="error", payload={"state": "paused"}), None) == "paused"
 
 
 def test_a_silent_worker_is_dead_when_its_heartbeat_or_its_process_is_gone() -> None:

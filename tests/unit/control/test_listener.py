@@ -64,7 +64,9 @@ def test_a_line_that_was_cut_is_heard_again_and_the_cut_is_logged_once(
         ping(cut, clock)
         until(lambda: len(cut.replies) == 1)
         ears.stop()
-    assert [record.getMessage() for record in caplog.records] == ["control.deaf transport=line: The line is cut."]
+    assert [record.getMessage() for record in caplog.records] == [
+        "control.lost transport=line: The line is cut. No command arrives by it until it is back."
+    ]
     assert cut.has_been_closed and other.has_been_closed
 
 

@@ -73,22 +73,25 @@ def code_of(reply: Reply | None) -> str:
     return reply.error.code
 
 
+LISTED = {"state": "ok", "tasks": [{"id": "t1"}]}
+
+
 @pytest.mark.parametrize(
     ("type", "payload", "told", "answer"),
     [
         ("ping", {}, ("pong",), {"pong": True, "workerId": "w1", "state": "ok"}),
         ("stats", {}, ("stats", False), {"concurrency": 4}),
         ("stats", {"includeTasks": True}, ("stats", True), {"concurrency": 4}),
-        ("list-active", {}, ("active", {}), {"tasks": [{"id": "t1"}]}),
-        ("inspect", {"filters": {"queue": "q"}}, ("active", {"queue": "q"}), {"tasks": [{"id": "t1"}]}),
-        ("active", {"filters": {"task": "n", "id": "i"}}, ("active", {"task": "n", "id": "i"}), {"tasks": [{"id": "t1"}]}),
+        ("list-active", {}, ("active", {}), LISTED),
+        ("inspect", {"filters": {"queue": "q"}}, ("active", {"queue": "q"}), LISTED),
+        ("active", {"filters": {"task": "n", "id": "i"}}, ("active", {"task": "n", "id": "i"}), LISTED),
         ("shutdown", {}, ("shutdown", "warm"), {"mode": "warm", "state": "draining"}),
         ("shutdown", {"mode": "cold"}, ("shutdown", "soft"), {"mode": "soft", "state": "draining"}),
         ("shutdown", {"mode": "force"}, ("shutdown", "hard"), {"mode": "hard", "state": "draining"}),
         ("autoscale-config", {"max": 9}, ("autoscale", {"max": 9}), {"autoscale": {"min": 2, "max": 9}}),
         ("pause", {"queues": ["a"]}, ("pause", ["a"]), {"paused": ["a"]}),
         ("resume", {"queues": ["a"]}, ("resume", ["a"]), {"paused": []}),
-        ("queue-status", {}, ("queue_status",), {"queues": {"default": {"paused": False}}}),
+        ("queue-status", {}, ("queue_status",), {"state": "ok", "queues": {"default": {"paused": False}}}),
         ("rate-limit", {"task": "t", "rate": "5/s"}, ("rate_limit", "t", "5/s"), {"task": "t", "rateLimit": "5/s"}),
         ("rate-limit", {"task": "t"}, ("rate_limit", "t", None), {"task": "t", "rateLimit": None}),
         ("recycle", {}, ("recycle", None), {"recycling": [1, 2]}),

@@ -64,10 +64,17 @@ def test_work_in_between_starts_the_idle_period_anew() -> None:
     assert decide(ON, seen(isolates=4, in_flight=3), memory)[1].idle_since is None
 
 
-def test_a_long_task_that_the_minimum_could_run_holds_no_others() -> None:
+def test_a_worker_that_runs_anything_does_not_shrink() -> None:
     memory = Memory(idle_since=50.0)
-    assert decide(ON, seen(isolates=4, in_flight=1), memory)[0] == Move(3, "idle for 50 s")
-    assert decide(ON, seen(isolates=4, in_flight=3), memory)[0] is None
+    assert decide(ON, seen(isolates=4, in_flight=1), memory) == (None, Memory())
+    assert decide(ON, seen(isolates=4, in_flight=0), memory)[0] == Move(3, "idle for 50 s")
+
+
+def test_quick_tasks_that_are_claimed_ahead_ask_for_fewer_isolates_and_slow_ones_for_no_more_than_the_multiplier() -> (
+    None
+):
+    assert desired(ON, seen(queue_depth=10, prefetch=20)) == 3  # ten for each of two isolates
+    assert desired(ON, seen(queue_depth=10, prefetch=1)) == desired(ON, seen(queue_depth=10, prefetch=0)) == 7
 
 
 def test_a_step_that_would_pass_the_minimum_ends_at_it() -> None:

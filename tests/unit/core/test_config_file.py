@@ -210,6 +210,7 @@ def test_everything_wrong_is_told_at_once_and_warnings_apart() -> None:
         "f: worker.concurency is not known, and ignored; did you mean worker.concurrency?",
         "f: worker.colour is not known, and ignored.",
         "STEM_BROKER_ULR is not known, and ignored; did you mean STEM_BROKER_URL?",
+        "STEM_ELSEWHERE is not known, and ignored.",
     ]
 
 

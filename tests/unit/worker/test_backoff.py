@@ -4,7 +4,7 @@ from stem.worker.backoff import FIRST_SECONDS, MOST_SECONDS, Backoff
 
 
 def test_each_failure_waits_longer_up_to_a_bound() -> None:
-    backoff = Backoff()
+    backoff = Backoff("claiming")
     assert not backoff.is_failing
     waits = [backoff.failed() for _ in range(50)]
     assert backoff.is_failing
@@ -15,7 +15,7 @@ def test_each_failure_waits_longer_up_to_a_bound() -> None:
 
 
 def test_a_success_begins_anew() -> None:
-    backoff = Backoff()
+    backoff = Backoff("claiming")
     for _ in range(5):
         backoff.failed()
     backoff.succeeded()

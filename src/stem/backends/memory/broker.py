@@ -208,6 +208,14 @@ class MemoryBroker(Broker):
             self._cancel(waiting, reason)
             return [task.id for task in waiting]
 
+    def find(self, task_id: str) -> Peeked | None:
+        with self._space.changed:
+            task = self._space.tasks.get(task_id)
+            if task is None or task.state in TERMINAL:
+                return None
+            due_at = moment(task.due_at)
+            return Peeked(task.id, task.name, task.queue, task.priority, task.attempt, due_at, task.body)
+
     def purge(self, queue: str) -> int:
         with self._space.changed:
             waiting = [task for task in self._space.tasks.values() if task.place and task.queue == queue]

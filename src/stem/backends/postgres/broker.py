@@ -229,6 +229,13 @@ class PostgresBroker(Broker):
             self._space.tell(news(ended=list(cancelled)))
         return [id for id in wanted if id in cancelled]
 
+    def find(self, task_id: str) -> Peeked | None:
+        rows = self._space.ask("find", id=task_id)
+        if not rows:
+            return None
+        id, name, queue, priority, attempt, due_at, body = rows[0]
+        return Peeked(id, name, queue, priority, attempt, moment(due_at), body.encode())
+
     def purge(self, queue: str) -> int:
         up_to = self._space.ask("last_seq")[0][0]  # what is pushed from here on stays
         purged = looks_in_vain = 0

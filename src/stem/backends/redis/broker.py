@@ -215,6 +215,11 @@ class RedisBroker(Broker):
         steps = [ids[start : start + STEP] for start in range(0, len(ids), STEP)]
         return [id for step in steps for id in _ids(self._space.run("cancel", {"ids": step, **told}))]
 
+    def find(self, task_id: str) -> Peeked | None:
+        for id, name, queue, priority, attempt, due, body in _peeked(self._space.run("find", {"id": task_id})):
+            return Peeked(id, name, queue, priority, attempt, shapes.when(due), body.encode())
+        return None
+
     def purge(self, queue: str) -> int:
         given = {"queue": queue, "limit": STEP, **_cancelled("purged")}
         purged = 0

@@ -96,6 +96,9 @@ class SqliteBroker(Broker):
     def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
         return counting.cancel(self._space, list(dict.fromkeys(task_ids)), reason)
 
+    def find(self, task_id: str) -> Peeked | None:
+        return counting.find(self._space, task_id)
+
     def purge(self, queue: str) -> int:
         return counting.purge(self._space, queue)
 

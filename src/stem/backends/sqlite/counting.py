@@ -64,6 +64,15 @@ def _leave_queues(connection: sqlite3.Connection, space: Space, tasks: Sequence[
     return left
 
 
+def find(space: Space, task_id: str) -> Peeked | None:
+    with space.file.reading() as connection:
+        row = connection.execute(SQL["task_find"], (space.ns, task_id)).fetchone()
+    if row is None:
+        return None
+    id, name, queue, priority, attempt, due_at, body = row
+    return Peeked(id, name, queue, priority, attempt, moment(due_at), body)
+
+
 def purge(space: Space, queue: str) -> int:
     """In steps, so that others can write in between; what has been claimed meanwhile stays."""
     with space.file.reading() as connection:

@@ -29,5 +29,8 @@ def stats(call: Call[Stats]) -> dict[str, Any]:
 
 @command("list-active", ListActive, aliases=("inspect", "active"), help="The tasks that workers have in flight.")
 def list_active(call: Call[ListActive]) -> dict[str, Any]:
-    told: dict[str, Any] = {"tasks": call.worker.active(msgspec.to_builtins(call.payload.filters))}
+    told: dict[str, Any] = {
+        "state": call.worker.state,
+        "tasks": call.worker.active(msgspec.to_builtins(call.payload.filters)),
+    }
     return {**told, "revoked": call.worker.revoked()} if call.payload.include_revoked else told

@@ -25,4 +25,4 @@ def resume(call: Call[Queues]) -> dict[str, Any]:
 
 @command("queue-status", Nothing, help="The queues that workers serve, and which of them are paused.")
 def queue_status(call: Call[Nothing]) -> dict[str, Any]:
-    return {"queues": call.worker.queue_status()}
+    return {"state": call.worker.state, "queues": call.worker.queue_status()}
