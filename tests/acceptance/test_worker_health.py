@@ -117,7 +117,7 @@ def test_where_all_is_well_nothing_is_found(shell: Shell, alpha: psutil.Process)
     told = diagnosis(shell, "--node", "alpha", *FILES, "--env-file", "stem.env", "--workdir", ".", code=0)
     assert (told["status"], told["errors"], told["warnings"]) == ("ok", [], [])
     assert [each["check"] for each in told["checks"]] == [
-        "pid file", "log file", "workdir", "environment", "command", "signing keys", "store", "clock",
+        "pid file", "log file", "workdir", "environment", "command", "signing keys", "TLS", "store", "clock",
     ]  # fmt: skip
     shown = shell.out("worker", "diagnose", "--pidfile", "run/alpha.pid")
     assert f"Process {alpha.pid} has been running" in shown and "SQLite" in shown
