@@ -129,7 +129,7 @@ def test_where_no_worker_is_known_a_sentence_says_so_and_the_exit_code_is_1(lab:
         "worker", "ping", "--worker", "nobody", "--timeout", "25s", code=1
     )
     assert time.monotonic() - began < 20, "it waited for a worker of which no heartbeat speaks"
-    assert "No worker listens under elsewhere" in lab.shell.refusal(
+    assert "No worker is running in namespace 'elsewhere'" in lab.shell.refusal(
         "worker", "ping", "--namespace", "elsewhere", code=1
     )
 
