@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from stem.cli import arguments, ending, show, times
-from stem.cli.session import Session, check_flags_hold, check_shared, in_session_without_app
+from stem.cli.session import (
+    Session,
+    StoreNotFound,
+    check_exists,
+    check_flags_hold,
+    check_shared,
+    in_session_without_app,
+)
 from stem.core.errors import UsageError
 from stem.core.option import near
 
@@ -100,6 +107,10 @@ def _app(session: Session, path: str | None) -> "Iterator[Stem]":
 
 def _routed(app: "Stem", name: str, call: dict[str, Any]) -> dict[str, Any]:
     """With the queue and the retries that a running worker has told for the task, where the flags name none."""
+    try:
+        check_exists(app.settings)
+    except StoreNotFound:
+        return call  # it is made when the call is known to be a good one
     told = [pulse.heartbeat.extras.get("tasks") for pulse in app.store.heartbeats.all()]
     tables = [each for each in told if isinstance(each, dict) and each]
     for tasks in tables:

@@ -21,7 +21,8 @@ _HOMES = {
 
 
 class Pipeline(Later):
-    """A signal stops it in order. What Spark needs is an extra of its own: whoever has not installed it, or only half of it, is told how to."""
+    """A signal stops it in order. What Spark needs is an extra of its own: whoever has not installed it, or only half of it, is
+    told how to."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
