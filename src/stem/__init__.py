@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stem.core.config import Settings as Settings
     from stem.core.errors import ConfigError as ConfigError
     from stem.core.errors import DeadLetterNotFound as DeadLetterNotFound
+    from stem.core.errors import Drop as Drop
     from stem.core.errors import EnvelopeUnreadable as EnvelopeUnreadable
     from stem.core.errors import InvalidArguments as InvalidArguments
     from stem.core.errors import InvalidTask as InvalidTask
@@ -57,6 +58,7 @@ _HOMES = {
     "stem.core.errors": (
         "ConfigError",
         "DeadLetterNotFound",
+        "Drop",
         "EnvelopeUnreadable",
         "InvalidArguments",
         "InvalidTask",

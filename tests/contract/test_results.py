@@ -4,28 +4,33 @@ import time
 from datetime import timedelta
 from functools import partial
 from itertools import count
+from typing import Any
 
 import msgspec
 import pytest
 
 from conftest import OpenStore
 from stem.contracts.store import Store
+from stem.core.config import Retention
 from stem.core.delivery import DeadFilter
-from stem.core.lifecycle import State
+from stem.core.lifecycle import TERMINAL, State
 from stem.core.record import Page, TaskFilter, TaskRecord, moment
-from support.asking import WORKER, bury, claim, claim_one, expire, ids, push_and_claim, record
+from support.asking import WORKER, bury, claim, claim_one, expire, ids, let_time_pass, push_and_claim, record
 from support.beside import Errand, barrier, in_thread, is_waiting, takes_less_than, timed
 from support.builders import BOOM, a_push, cancelled, dead, done, pushes, retry
 from support.errands import read_one, settle_when_told
+
+NOW = float(int(time.time()))
 
 
 def a_record(
     id: str = "a", state: State = State.QUEUED, *, attempt: int = 0, fence: int = 1, **more: object
 ) -> TaskRecord:
-    now = moment(1_750_000_000.25)
+    now = moment(NOW + 0.25)
+    finished_at = now if state in TERMINAL else None
     fields = {
         "id": id, "name": "demo.add", "queue": "default", "state": state, "attempt": attempt, "fence": fence,
-        "priority": 5, "enqueued_at": now, "updated_at": now, **more,
+        "priority": 5, "enqueued_at": now, "updated_at": now, "finished_at": finished_at, **more,
     }  # fmt: skip
     return TaskRecord(**fields)  # type: ignore[arg-type]
 
@@ -187,10 +192,10 @@ def test_filtered_pages_show_each_record_once(store: Store) -> None:
 def test_a_saved_record_is_read_back_whole(store: Store) -> None:
     saved = a_record(
         state=State.FAILED, attempt=2, fence=7, error=BOOM, meta={"k": {"deep": [1, "ü"]}}, worker="w",
-        started_at=moment(1_750_000_000.5), finished_at=moment(1_750_000_001.5), heartbeat_at=moment(1_750_000_001.0),
+        started_at=moment(NOW + 0.5), finished_at=moment(NOW + 1.5), heartbeat_at=moment(NOW + 1.0),
     )  # fmt: skip
     store.results.save([saved])
-    noted = {**saved.meta, "heartbeatAt": "2025-06-15T15:06:41Z"}
+    noted = {**saved.meta, "heartbeatAt": msgspec.to_builtins(saved.heartbeat_at)}
     assert record(store, "a") == msgspec.structs.replace(saved, meta=noted)
     won = a_record("b", State.SUCCEEDED, fence=1, payload=msgspec.Raw(b'{"x":[1,2]}'))
     store.results.save([won])
@@ -253,3 +258,46 @@ def test_a_page_of_nothing_is_empty_and_the_last(store: Store) -> None:
     for limit in (0, -1):
         assert store.results.page(TaskFilter(), limit=limit) == Page([], None)
         assert store.deadletters.page(DeadFilter(), limit=limit) == Page([], None)
+
+
+def test_an_outlived_record_cannot_be_read_though_nobody_has_swept_it(open_store: OpenStore) -> None:
+    store = open_store(retention=Retention(results_seconds=0.05))
+    store.broker.push(pushes("ended", "dead", "waiting"))
+    first, second = claim(store, limit=2)
+    store.broker.settle([done(first), dead(second)], worker=WORKER)
+    let_time_pass(store, 0.06)
+    assert sorted(store.results.get(["ended", "dead", "waiting"])) == ["dead", "waiting"]
+    assert sorted(ids(store.results.page(TaskFilter(), limit=9).items)) == ["dead", "waiting"]
+    assert store.results.wait(["ended"], timeout_seconds=0.01) == {}
+
+
+def test_records_are_found_by_their_meta(store: Store) -> None:
+    store.broker.push(
+        [
+            a_push("a", meta={"customer": "acme", "order": 7, "deep": {"x": [1]}}),
+            a_push("b", meta={"customer": "acme", "order": "7"}),
+            a_push("c", meta={"customer": 'o"hara\\', "urgent": True}),
+            a_push("d"),
+        ]
+    )
+    cases: list[tuple[dict[str, Any], list[str]]] = [
+        ({"customer": "acme"}, ["b", "a"]),
+        ({"customer": "acme", "order": 7}, ["a"]),
+        ({"order": "7"}, ["b"]),
+        ({"customer": 'o"hara\\'}, ["c"]),
+        ({"urgent": True}, ["c"]),
+        ({"urgent": 1}, []),
+        ({"nobody": "knows"}, []),
+        ({"customer": None}, []),
+        ({}, ["d", "c", "b", "a"]),
+    ]
+    for wanted, found in cases:
+        assert ids(store.results.page(TaskFilter(meta=wanted), limit=9).items) == found, wanted
+
+
+def test_what_a_worker_has_noted_counts_and_the_latest_of_it(store: Store) -> None:
+    delivery = push_and_claim(store, a_push("a", meta={"host": "h0", "kept": 1}))
+    store.broker.settle([retry(delivery, meta={"host": "h1"})], worker=WORKER)
+    store.broker.settle([done(claim_one(store), meta={"host": "h2"})], worker=WORKER)
+    assert ids(store.results.page(TaskFilter(meta={"host": "h2", "kept": 1}), limit=9).items) == ["a"]
+    assert ids(store.results.page(TaskFilter(meta={"host": "h1"}), limit=9).items) == []

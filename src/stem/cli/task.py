@@ -1,7 +1,7 @@
 """`stem task`: what is known of a task, and what it returned."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -59,6 +59,7 @@ def show_task(session: Session, id: str) -> None:
 @click.option("-Q", "--queue", help="Only those of this queue.")
 @click.option("--name", help="Only those of this task name.")
 @click.option("--since", type=times.DURATION_OR_MOMENT, help="Only those enqueued since: 1h, or an ISO moment.")
+@click.option("--meta", "noted", metavar="KEY=VALUE", multiple=True, help="Only those whose meta has this; repeatable.")
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), metavar="N", default=50, show_default=True, help="Show at most N."
 )
@@ -70,6 +71,7 @@ def list_tasks(
     queue: str | None,
     name: str | None,
     since: float | datetime | None,
+    noted: tuple[str, ...],
     limit: int,
     cursor: str | None,
 ) -> None:
@@ -83,7 +85,9 @@ def list_tasks(
     with session.store() as store:
         now = store.upkeep.now()
         start = times.since(since, now)
-        where = TaskFilter(state=State(state) if state else None, queue=queue, name=name, since=start)
+        where = TaskFilter(
+            state=State(state) if state else None, queue=queue, name=name, since=start, meta=_meta(noted)
+        )
         with paging.at(cursor):
             page = store.results.page(where, limit=limit, cursor=cursor)
     if session.as_json:
@@ -101,7 +105,24 @@ def list_tasks(
     )
     if page.cursor is not None:
         again = {"state": state, "queue": queue, "name": name, "limit": limit, "cursor": page.cursor}
-        show.more(session.command("task", "list", since=start and start.isoformat(), **again))
+        filters = [word for each in noted for word in ("--meta", each)]
+        show.more(session.command("task", "list", *filters, since=start and start.isoformat(), **again))
+
+
+def _meta(given: tuple[str, ...]) -> dict[str, Any] | None:
+    """Values are JSON where they can be read as such (7, true), else texts. Raises UsageError."""
+    import msgspec
+
+    wanted: dict[str, Any] = {}
+    for each in given:
+        key, is_pair, text = each.partition("=")
+        if not is_pair or not key:
+            raise click.UsageError(f"--meta {each} is no pair; write it as --meta customer=acme.")
+        try:
+            wanted[key] = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            wanted[key] = text
+    return wanted or None
 
 
 @task.command()

@@ -41,7 +41,8 @@ class Admitted(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def policy(self) -> Policy:
-        return policy_for(self.envelope, self.definition.retry)
+        policy = policy_for(self.envelope, self.definition.retry)
+        return msgspec.structs.replace(policy, max_retries=0) if self.definition.at_most_once else policy
 
     @property
     def soft_limit(self) -> float | None:
@@ -73,7 +74,8 @@ def admit(app: Stem, delivery: Delivery) -> Admitted | Rejected:
             return reason
     except (EnvelopeUnreadable, SignatureInvalid, UnknownTask, InvalidArguments) as error:
         return Rejected(_REASONS[type(error)], TaskError(type(error).__name__, str(error)))
-    return Admitted(task, definition, envelope, arguments, app.link.hooks, app.settings.max_args_bytes)
+    limit_bytes = app.settings.max_result_bytes or app.settings.max_args_bytes
+    return Admitted(task, definition, envelope, arguments, app.link.hooks, limit_bytes)
 
 
 def _no_engine(name: str) -> Rejected | None:

@@ -60,6 +60,7 @@ class Stem:
         signing_keys: str | None = None,
         fair_share: bool | None = None,
         max_args_bytes: int | None = None,
+        max_result_bytes: int | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self.settings = _merged(
@@ -70,6 +71,7 @@ class Stem:
             signing_keys=signing_keys,
             fair_share=fair_share,
             max_args_bytes=max_args_bytes,
+            max_result_bytes=max_result_bytes,
         )
         self.defaults = defaults(
             queue=queue,

@@ -56,7 +56,7 @@ def compose(link: Link, draft: Envelope, plan: Plan, arguments: Mapping[str, Any
         changes["not_before"] = sent_at + timedelta(seconds=plan.delay_seconds)
     if plan.expires_seconds is not None:
         changes["expires_at"] = sent_at + timedelta(seconds=plan.expires_seconds)
-    if (context := running.get()) is not None:
+    if plan.add_to_parent and (context := running.get()) is not None:
         changes["meta"] = lineage(context, draft.meta)
     envelope = link.hooks.enqueue(msgspec.structs.replace(draft, **changes))
     if link.keyring:

@@ -59,6 +59,8 @@ class Definition:
     rate_burst: float | None = None  # None: as much as the rate suggests
     rate_per: str | None = None  # the header whose values have rates of their own
     isolate: bool = True
+    ignore_result: bool = False
+    at_most_once: bool = False
     engine: str | None = None  # None: a plain call
     is_made_at_import: bool = True
 
@@ -108,6 +110,8 @@ def define(
     priority: int | None = None,
     unique: Any = None,
     isolate: bool = True,
+    ignore_result: bool = False,
+    at_most_once: bool = False,
     engine: str | None = None,
     visibility_timeout: Any = None,
 ) -> Definition:
@@ -122,7 +126,7 @@ def define(
     plan = Plan(
         queue=defaults.queue if queue is None else check_queue(queue),
         priority=5 if priority is None else check_priority(priority),
-        max_retries=defaults.max_retries if max_retries is None else check_max_retries(max_retries),
+        max_retries=_check_once(at_most_once, max_retries, defaults.max_retries),
         unique="" if unique is None else check_unique(unique),
         visibility_timeout=_above_zero("visibility_timeout", visibility_timeout),
     )
@@ -143,9 +147,26 @@ def define(
         rate_burst=None if rate_burst is None else float(rate_burst),
         rate_per=rate_per,
         isolate=isolate,
+        ignore_result=_switch("ignore_result", ignore_result),
+        at_most_once=at_most_once,
         engine=engine,
         is_made_at_import=is_made_at_import(function),
     )
+
+
+def _check_once(at_most_once: Any, max_retries: int | None, default: int) -> int:
+    """How many retries there are."""
+    if not _switch("at_most_once", at_most_once):
+        return default if max_retries is None else check_max_retries(max_retries)
+    if max_retries:
+        raise InvalidTask(f"The task is to run at_most_once and has max_retries={max_retries}; leave one of them out.")
+    return 0
+
+
+def _switch(what: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidTask(f"{what} is {value!r}; use True or False.")
+    return value
 
 
 def elsewhere(name: str, defaults: Defaults) -> Definition:

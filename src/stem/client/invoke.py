@@ -5,12 +5,14 @@ from functools import partial
 from inspect import unwrap
 from typing import Any, TypeVar
 
+from msgspec import Raw
+
 from stem.client import django_connections
 from stem.client.admit import Admitted
 from stem.client.context import RetryRequested, TaskContext
 from stem.client.engines import engine
 from stem.core.encode import encode_json
-from stem.core.errors import InvalidArguments, TaskRevoked
+from stem.core.errors import Drop, InvalidArguments, TaskRevoked
 from stem.core.outcome import Raised, Returned, Revoked
 from stem.core.record import TaskError
 
@@ -18,6 +20,7 @@ E = TypeVar("E", bound=BaseException)
 
 MAX_MESSAGE, MAX_STACK = 8_000, 32_000
 
+_NO_VALUE = Raw(b"null")
 _PLAIN = frozenset({type(None), bool, int, float, str, list, dict})  # no coroutines, and told so without a long search
 
 
@@ -106,8 +109,10 @@ def _arguments(call: Admitted, context: TaskContext) -> dict[str, Any]:
 def _returned(call: Admitted, value: Any) -> Returned | Raised:
     """A value without a JSON form, or of another type than was promised, is not worth a retry: it would come out the
     same again."""
+    if call.definition.ignore_result:
+        return Returned(_NO_VALUE)
     try:
-        encoded = encode_json(value, what="the result", limit_bytes=call.limit_bytes)
+        encoded = encode_json(value, what="the result", limit_bytes=call.limit_bytes, option="max_result_bytes")
     except InvalidArguments as error:
         return Raised(TaskError("UnserialisableResult", str(error)))
     signature = call.definition.signature
@@ -119,6 +124,8 @@ def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Raised
     """Revokes and wishes for a retry are no errors: the hooks hear of them when they are settled."""
     if (revoke := _found(TaskRevoked, error)) is not None:
         return Revoked(_plain(_message(revoke), MAX_MESSAGE) or "revoked")
+    if (drop := _found(Drop, error)) is not None:
+        return Revoked(_plain(_message(drop), MAX_MESSAGE) or "dropped")
     if (wish := _found(RetryRequested, error)) is not None:
         said = TaskError("RetryRequested", _plain(_message(wish), MAX_MESSAGE), retryable=True)
         return Raised(said, wish.delay_seconds)

@@ -49,6 +49,8 @@ class TaskOptions(TypedDict, total=False):
     priority: int | None  # 0 (last) to 9 (first), default 5
     unique: UntilDone | Duration | None
     isolate: bool
+    ignore_result: bool  # keep no value; the record has its state all the same
+    at_most_once: bool  # never start it a second time, whatever becomes of its worker; so without retries
     engine: str | None  # what calls the function: "spark" gives it a session
     visibility_timeout: Duration | None
 
@@ -70,6 +72,7 @@ class CallOptions(TypedDict, total=False):
     hard_limit: Duration | None
     unique: UntilDone | Duration | Literal[False] | None  # False: not unique, though the task is
     visibility_timeout: Duration | None
+    add_to_parent: bool | None  # False: a call made inside a task does not name that task as its parent
     connection: object | None  # the caller's open transaction
 
 
@@ -94,6 +97,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     hard_limit: float | None = None  # the call's own
     unique: UntilDone | float | Literal[""] = ""
     visibility_timeout: float | None = None
+    add_to_parent: bool = True
     connection: object | None = None
 
 
@@ -231,5 +235,6 @@ _CHECKS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "hard_limit": _field("hard_limit", _seconds_of("hard_limit", above_zero=True)),
     "unique": _field("unique", check_unique),
     "visibility_timeout": _field("visibility_timeout", _seconds_of("visibility_timeout", above_zero=True)),
+    "add_to_parent": _field("add_to_parent", bool),
     "connection": _field("connection", _same),
 }

@@ -7,7 +7,8 @@ from stem.core.record import Page, TaskFilter, TaskRecord
 
 
 class Results(ABC):
-    """Records of ended tasks live as long as the store's retention says, counted from their end; others stay."""
+    """Records of ended tasks live as long as the store's retention says, counted from their end; others stay. From then on
+    they cannot be read, though they may be swept later."""
 
     @abstractmethod
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:

@@ -101,6 +101,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = "stem"
     timeout_seconds: float = 5.0  # deadline of every network call
     max_args_bytes: int = 1024 * 1024
+    max_result_bytes: int | None = None  # None: as large as arguments
     retention: Retention = Retention()
     tls: Tls = Tls()
     postgres_owners: tuple[str, ...] = ()  # roles, besides our own, whose schema and functions are used
@@ -163,6 +164,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
         namespace=values["namespace"],
         timeout_seconds=values["broker.timeout"],
         max_args_bytes=values["maxArgsBytes"],
+        max_result_bytes=values["maxResultBytes"],
         retention=Retention(
             results_seconds=values["results.ttl"],
             events_seconds=values["events.ttl"],
@@ -216,6 +218,8 @@ def check_settings(settings: Settings) -> Settings:
         raise ConfigError(f"fair_share is {settings.fair_share!r}; use True or False.")
     _check_number("timeout_seconds", settings.timeout_seconds, MAX_TIMEOUT_SECONDS)
     _check_number("max_args_bytes", settings.max_args_bytes, MAX_ARGS_BYTES, is_whole=True)
+    if settings.max_result_bytes is not None:
+        _check_number("max_result_bytes", settings.max_result_bytes, MAX_ARGS_BYTES, is_whole=True)
     if settings.signature_max_age_seconds is not None:
         _check_number("signature_max_age_seconds", settings.signature_max_age_seconds, MAX_RETENTION_SECONDS)
     _check_number("results_seconds", settings.retention.results_seconds, MAX_RETENTION_SECONDS)
@@ -368,6 +372,7 @@ OPTIONS = (
     Option("events.count", whole(1, MAX_EVENTS_COUNT), 1_000_000, "STEM_EVENTS_COUNT"),
     Option("namespace", _NAME, "stem", "STEM_NAMESPACE"),
     Option("maxArgsBytes", size_up_to(MAX_ARGS_BYTES), 1024 * 1024, "STEM_MAX_ARGS_BYTES"),
+    Option("maxResultBytes", size_up_to(MAX_ARGS_BYTES), None, "STEM_MAX_RESULT_BYTES", follows="maxArgsBytes"),
     Option("postgres.owners", NAMES, (), "STEM_POSTGRES_OWNERS"),
     Option("fairShare", SWITCH, False, "STEM_FAIR_SHARE"),
     Option("tls.caCert", TEXT, None, "STEM_TLS_CA_CERT", ("ca", "caFile")),

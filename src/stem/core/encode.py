@@ -14,9 +14,9 @@ _encoder = msgspec.json.Encoder(enc_hook=to_plain)
 _ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
-def encode_json(value: Any, *, what: str, limit_bytes: int) -> msgspec.Raw:
-    """JSON that every store keeps and every reader can read again. `what` is the value's name in a sentence.
-    Raises InvalidArguments."""
+def encode_json(value: Any, *, what: str, limit_bytes: int, option: str = "max_args_bytes") -> msgspec.Raw:
+    """JSON that every store keeps and every reader can read again. `what` is the value's name in a sentence,
+    `option` what sets its limit. Raises InvalidArguments."""
     try:
         encoded = _encoder.encode(value)
     except RecursionError as error:
@@ -29,7 +29,7 @@ def encode_json(value: Any, *, what: str, limit_bytes: int) -> msgspec.Raw:
     if len(encoded) > limit_bytes:
         raise InvalidArguments(
             f"The JSON of {what} takes {len(encoded):,} bytes and the limit is {limit_bytes:,}; "
-            "store the data elsewhere and pass a reference, or raise max_args_bytes, which bounds results as well."
+            f"store the data elsewhere and pass a reference, or raise {option}."
         )
     if b"\\u0000" in encoded and _ESCAPED_NUL.search(encoded):
         raise InvalidArguments(f"A text in {what} holds a NUL character, which not every store can keep; remove it.")

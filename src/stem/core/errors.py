@@ -110,6 +110,11 @@ class SoftTimeLimitExceeded(StemError):
     """The task ran past its soft limit; catch it to clean up, else the attempt counts as failed and is retried."""
 
 
+class Drop(Exception):
+    """Raised by a handler to end its task without a retry and without a dead letter: `raise Drop("the user is gone")`. The
+    state is `cancelled`, with the text as the reason."""
+
+
 class TaskRevoked(BaseException):
     """Someone revoked the task while it ran; what is raised in the handler to end it.
 

@@ -94,13 +94,15 @@ def with_replays(letter: dict[str, Any], record: dict[str, Any]) -> dict[str, An
 
 
 class TaskFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """None means any. `since` and `until` bound when the task was enqueued."""
+    """None means any. `since` and `until` bound when the task was enqueued. `meta`: those whose record's meta has these values,
+    as the caller or a worker noted them; progress and the last heartbeat are not looked at."""
 
     state: State | None = None
     queue: str | None = None
     name: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    meta: dict[str, Any] | None = None
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):

@@ -35,6 +35,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     is_async: bool
     isolate: bool
     engine: str | None = None
+    at_most_once: bool = False
     retry: RetryStrategy | None
     rate: RateFacts | None
     places: PlacesFacts | None
@@ -82,6 +83,7 @@ def _facts(task: "Definition", is_async: bool) -> TaskFacts:
         is_async=is_async,
         isolate=task.isolate,
         engine=task.engine,
+        at_most_once=task.at_most_once,
         retry=None if callable(task.retry) else task.retry,
         rate=None if rate is None else RateFacts(rate, task.rate_burst or default_burst(rate), task.rate_per),
         places=None if limit is None else PlacesFacts(limit, task.concurrency_per),

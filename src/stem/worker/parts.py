@@ -39,6 +39,7 @@ from stem.worker.marks import FOLLOW_SECONDS, Marks
 from stem.worker.measures import measures
 from stem.worker.naming import free_name
 from stem.worker.nursery import Child, Nursery
+from stem.worker.once import Once
 from stem.worker.pool import Pool
 from stem.worker.scribe import Scribe
 from stem.worker.settings import Mode, WorkerSettings
@@ -79,7 +80,8 @@ class Parts:
         self.paused: set[str] = set()
         self.is_draining = False
         self._successes = SuccessLog(is_on=settings.log_tasks)
-        self.settler = Settler(self.store.broker, settings.name, self._settled, self._successes)
+        self._once = Once(self.store, settings.name)
+        self.settler = Settler(self._once, settings.name, self._settled, self._successes)
         self.pool = Pool(
             partial(
                 Brood,
@@ -342,11 +344,12 @@ class Parts:
             deliveries, parked = misplaced.sort(deliveries, self.queues)
         deliveries, revoked = self.marks.sort(deliveries)
         helds, throttled = self.gate.sort(deliveries)
+        helds, begun = self._once.sort(helds)
         if helds:
             self.pool.offer(helds)
             self._keeper.keep_short(helds)
-        if revoked or throttled or parked:
-            self.settler.add(revoked + throttled + parked)
+        if revoked or throttled or parked or begun:
+            self.settler.add(revoked + throttled + parked + begun)
 
     def _settled(self, helds: Sequence[Held]) -> None:
         self.pool.settled(helds)

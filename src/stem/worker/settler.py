@@ -4,9 +4,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from threading import Condition, Thread
+from typing import Protocol
 
-from stem.contracts.broker import Broker
-from stem.core.delivery import Ending
+from stem.core.delivery import Ending, Lease
 from stem.core.errors import StemError, StoreRefused
 from stem.core.event import event_kinds
 from stem.core.lifecycle import EventKind
@@ -24,9 +24,15 @@ MOST_AT_ONCE = 1000
 Pair = tuple[Held, Ending]
 
 
+class Writer(Protocol):
+    """The broker, or who stands in for it."""
+
+    def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]: ...
+
+
 class Settler:
     def __init__(
-        self, broker: Broker, worker: str, settled: Callable[[Sequence[Held]], None], successes: SuccessLog
+        self, broker: Writer, worker: str, settled: Callable[[Sequence[Held]], None], successes: SuccessLog
     ) -> None:
         self._broker = broker
         self._successes = successes

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from stem import Stem
+from stem import Drop, Stem
 
 app = Stem()
 _file = os.open(os.environ["STEM_LEDGER"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -95,3 +95,27 @@ def placed(mark: str, seconds: float) -> str:
     time.sleep(seconds)
     write("end", mark)
     return mark
+
+
+@app.task(name="once", at_most_once=True)
+def once(mark: str, file: str) -> str:
+    """Runs until the file exists."""
+    return until_there(mark, file)
+
+
+@app.task(name="fall-once", at_most_once=True)
+def fall_once(mark: str) -> None:
+    fall(mark)
+
+
+@app.task(name="ignored", ignore_result=True)
+def ignored(mark: str) -> object:
+    """What it returns has no JSON form, and need not have."""
+    write("begin", mark)
+    return object()
+
+
+@app.task(name="dropped")
+def dropped(mark: str) -> None:
+    write("begin", mark)
+    raise Drop("the customer is gone")

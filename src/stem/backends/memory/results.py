@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from stem.backends.memory.space import Door, Space, Task
 from stem.contracts.results import Results
 from stem.core.lifecycle import TERMINAL
@@ -15,24 +17,27 @@ class MemoryResults(Results):
 
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
         with self._space.changed:
-            return {id: self._space.tasks[id].record() for id in task_ids if id in self._space.tasks}
+            return {id: task.record() for id in task_ids if (task := self._space.readable(id)) is not None}
 
     def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
-        tasks = self._space.tasks
+        space = self._space
 
         def ended() -> list[str]:
-            return [id for id in task_ids if id in tasks and tasks[id].state in TERMINAL]
+            found = ((id, space.readable(id)) for id in task_ids)
+            return [id for id, task in found if task is not None and task.state in TERMINAL]
 
         with self._space.changed:
             self._space.sleep_until(lambda: bool(ended()), timeout_seconds, self._door)
-            return {id: tasks[id].record() for id in ended()}
+            return {id: space.tasks[id].record() for id in ended()}
 
     def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
         with self._space.changed:
             found = [
                 task
                 for task in sorted(self._space.tasks.values(), key=lambda task: task.seq, reverse=True)
-                if (cursor is None or task.seq < int(cursor)) and _matches(task, where)
+                if (cursor is None or task.seq < int(cursor))
+                and _matches(task, where)
+                and self._space.readable(task.id) is not None
             ]
             more = len(found) > limit > 0
             return Page([task.record() for task in found[: max(0, limit)]], str(found[limit - 1].seq) if more else None)
@@ -67,6 +72,9 @@ class MemoryResults(Results):
         )
 
 
+_json = msgspec.json.encode  # in which 1 is not true
+
+
 def _order(record: TaskRecord) -> tuple[int, int, int]:
     return (record.fence, record.attempt, record.stage)
 
@@ -78,4 +86,5 @@ def _matches(task: Task, where: TaskFilter) -> bool:
         and where.name in (None, task.name)
         and (where.since is None or moment(task.enqueued_at) >= where.since)
         and (where.until is None or moment(task.enqueued_at) < where.until)
+        and all(key in task.meta and _json(task.meta[key]) == _json(value) for key, value in (where.meta or {}).items())
     )

@@ -14,7 +14,7 @@ from stem.core.config import Retention
 from stem.core.envelope import Push
 from stem.core.event import Event
 from stem.core.heartbeat import Heartbeat
-from stem.core.lifecycle import EventKind, State, waiting_state
+from stem.core.lifecycle import TERMINAL, EventKind, State, waiting_state
 from stem.core.ratelimit import Level
 from stem.core.record import TaskError, TaskRecord, moment, moment_or_none, noted
 from stem.core.revoke import RevokeRecord
@@ -188,6 +188,15 @@ class Space:
         task.leased_until = task.worker = task.started_at = None
         task.state, task.updated_at = waiting_state(task.attempt), now
         self.enter(task, now, due_at)
+
+    def readable(self, task_id: str) -> Task | None:
+        """The task, unless it is unknown or retention has outlived its record."""
+        task = self.tasks.get(task_id)
+        return None if task is None or self.is_outlived(task) else task
+
+    def is_outlived(self, task: Task) -> bool:
+        horizon = self.clock() - self.retention.results_seconds
+        return task.state in TERMINAL and task.id not in self.dead and (task.finished_at or 0.0) <= horizon
 
     def sleep_until(self, is_true: Callable[[], bool], timeout_seconds: float, door: Door) -> bool:
         """Wait, under the lock, for a condition that some change makes true."""

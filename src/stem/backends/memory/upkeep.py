@@ -7,7 +7,6 @@ from stem.backends.memory.rollups import prune as prune_rollups
 from stem.backends.memory.space import Door, Posted, Space
 from stem.backends.memory.staging import prune as prune_staged
 from stem.contracts.store import Diagnosis, Upkeep
-from stem.core.lifecycle import TERMINAL
 from stem.core.watch import LOST_SECONDS
 
 
@@ -48,12 +47,7 @@ class MemoryUpkeep(Upkeep):
             self._space.changed.notify_all()
 
     def _prune_tasks(self) -> int:
-        horizon = self._space.clock() - self._space.retention.results_seconds
-        old = [
-            task.id
-            for task in self._space.tasks.values()
-            if task.state in TERMINAL and task.id not in self._space.dead and (task.finished_at or 0.0) <= horizon
-        ]
+        old = [task.id for task in self._space.tasks.values() if self._space.is_outlived(task)]
         for task_id in old:
             del self._space.tasks[task_id]
         return len(old)

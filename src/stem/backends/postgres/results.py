@@ -14,9 +14,14 @@ from stem.core.record import Page, TaskFilter, TaskRecord
 class PostgresResults(Results):
     def __init__(self, space: Space) -> None:
         self._space = space
+        self._ttl = space.retention.results_seconds
 
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
-        found = {row[0]: row for row in self._space.ask("records_get", ids=list(task_ids))} if task_ids else {}
+        found = (
+            {row[0]: row for row in self._space.ask("records_get", ids=list(task_ids), ttl=self._ttl)}
+            if task_ids
+            else {}
+        )
         return {id: task_record(found[id]) for id in task_ids if id in found}
 
     def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
@@ -24,7 +29,7 @@ class PostgresResults(Results):
         marks = {mark(task_id) for task_id in asked}
 
         def look(left: float) -> dict[str, TaskRecord] | None:
-            rows = self._space.ask("records_ended", ids=asked, timeout_seconds=left)
+            rows = self._space.ask("records_ended", ids=asked, ttl=self._ttl, timeout_seconds=left)
             return {row[0]: task_record(row) for row in rows} or None
 
         def concerns(told: News) -> bool:
@@ -44,6 +49,8 @@ class PostgresResults(Results):
             name=where.name,
             since=seconds(where.since),
             until=seconds(where.until),
+            meta=None if where.meta is None else json_text(where.meta),
+            ttl=self._ttl,
             limit=limit + 1,
         )
         more = len(rows) > limit

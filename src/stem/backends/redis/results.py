@@ -26,6 +26,7 @@ class Query(msgspec.Struct, omit_defaults=True):
     name: str | None = None
     since: int | None = None
     till: int | None = None
+    meta: dict[str, str] | None = None
 
 
 class RedisResults(Results):
@@ -70,7 +71,7 @@ class RedisResults(Results):
         found: dict[str, TaskRecord] = {}
         for first in range(0, len(task_ids), STRETCH):
             ids = task_ids[first : first + STRETCH]
-            packed = self._space.link.call("MGET", *(self._space.key(f"t:{id}") for id in ids), within=within)
+            packed = self._space.run("get", ids, within=within)
             found |= {id: shapes.record(shapes.decode_task(each)) for id, each in zip(ids, packed, strict=True) if each}
         return found
 
@@ -97,6 +98,7 @@ def _query(where: TaskFilter, limit: int) -> Query:
         name=where.name,
         since=None if where.since is None else shapes.at(where.since),
         till=None if where.until is None else shapes.at(where.until),
+        meta=None if where.meta is None else {key: shapes.json(value) for key, value in where.meta.items()},
     )
 
 

@@ -21,7 +21,8 @@ class SqliteResults(Results):
 
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
         with self._space.file.reading() as connection:
-            rows = connection.execute(SQL["record_get"], (self._space.ns, _ids(task_ids))).fetchall()
+            given = (self._space.ns, _ids(task_ids), self._horizon())
+            rows = connection.execute(SQL["record_get"], given).fetchall()
         return {row[1]: _record(row) for row in rows}
 
     def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
@@ -29,7 +30,8 @@ class SqliteResults(Results):
 
         def any_ended() -> bool:
             with self._space.file.reading() as connection:
-                return connection.execute(SQL["record_ended"], (self._space.ns, wanted)).fetchone() is not None
+                given = (self._space.ns, wanted, self._horizon())
+                return connection.execute(SQL["record_ended"], given).fetchone() is not None
 
         if not self._space.sleep_until(any_ended, timeout_seconds, {"done"}):
             return {}
@@ -47,6 +49,8 @@ class SqliteResults(Results):
             "name": where.name,
             "since": None if where.since is None else where.since.timestamp(),
             "until": None if where.until is None else where.until.timestamp(),
+            "horizon": self._horizon(),
+            "meta": None if where.meta is None else msgspec.json.encode(where.meta).decode(),
             "limit": limit + 1,
         }
         with space.file.reading() as connection:
@@ -62,11 +66,15 @@ class SqliteResults(Results):
             fresh = space.first + space.take_numbers(connection, "seq", len(records))
             for offset, record in enumerate(records):
                 # One by one: a record may stand twice in the batch.
-                rows = connection.execute(SQL["record_get"], (space.ns, _ids([record.id]))).fetchall()
+                rows = connection.execute(SQL["record_get"], (space.ns, _ids([record.id]), 0.0)).fetchall()
                 if not rows or _order(record) >= _order(_record(rows[0])):
                     seq = rows[0][0] if rows else fresh + offset
                     connection.execute(SQL["record_save"], _saved_row(seq, space.ns, record))
         space.ring({"done"})
+
+    def _horizon(self) -> float:
+        """Records that ended up to here are outlived."""
+        return self._space.now() - self._space.retention.results_seconds
 
 
 def _ids(task_ids: Sequence[str]) -> str:

@@ -1,7 +1,16 @@
 -- needs: call tasks
 -- Results.page, one stretch of the index: newest enqueued first.
--- INPUT {before?, limit, stretch, state?, queue?, name?, since?, till?}
+-- INPUT {before?, limit, stretch, state?, queue?, name?, since?, till?, meta? = key → JSON}
 -- Reply: the sequence number to go on below, '' at the end; then the packed tasks.
+local function has_meta(meta)
+  for key, value in pairs(INPUT.meta or {}) do
+    if meta[key] ~= value then
+      return false
+    end
+  end
+  return true
+end
+
 local below = INPUT.before and string.format('(%d', INPUT.before) or '+inf'
 local range = redis.call(
   'ZREVRANGEBYSCORE', PREFIX .. 'index', below, '-inf', 'WITHSCORES', 'LIMIT', 0, INPUT.stretch
@@ -20,6 +29,8 @@ for i, packed in ipairs(fetch('t:', ids)) do
     and (not INPUT.name or task[NAME] == INPUT.name)
     and (not INPUT.since or task[ENQUEUED] >= INPUT.since)
     and (not INPUT.till or task[ENQUEUED] < INPUT.till)
+    and has_meta(task[META] or {})
+    and not is_outlived(task)
   then
     reply[#reply + 1] = packed
     if #reply > INPUT.limit then

@@ -11,4 +11,13 @@ WHERE
     AND (:name IS NULL OR t.name = :name)
     AND (:since IS NULL OR t.enqueued_at >= :since)
     AND (:until IS NULL OR t.enqueued_at < :until)
+    AND (t.ended_at IS NULL OR t.ended_at > :horizon)
+    AND (
+        :meta IS NULL OR NOT EXISTS (
+            SELECT 1 FROM json_each(:meta) AS wanted WHERE NOT EXISTS (
+                SELECT 1 FROM json_each(CAST(t.meta AS TEXT)) AS noted
+                WHERE noted.key = wanted.key AND noted.type = wanted.type AND noted.value IS wanted.value
+            )
+        )
+    )
 ORDER BY t.seq DESC LIMIT :limit

@@ -14,6 +14,12 @@ SELECT * FROM (
        AND (%(name)s::text IS NULL OR name = %(name)s)
        AND (%(since)s::float8 IS NULL OR enqueued_at >= %(since)s)
        AND (%(until)s::float8 IS NULL OR enqueued_at < %(until)s)
+       AND (%(meta)s::jsonb IS NULL OR NOT EXISTS (
+           SELECT FROM jsonb_each(%(meta)s::jsonb) AS wanted (key, value) WHERE wanted.value IS DISTINCT FROM (
+               SELECT line::jsonb -> wanted.key FROM regexp_split_to_table(meta, E'\n') WITH ORDINALITY AS lines (line, number)
+               WHERE jsonb_exists(line::jsonb, wanted.key) ORDER BY number DESC LIMIT 1
+           )
+       ))
      ORDER BY seq DESC LIMIT %(limit)s)
     UNION ALL
     (SELECT id, name, queue, state, attempt, fence, priority, payload, error, meta, progress, worker,
@@ -24,6 +30,13 @@ SELECT * FROM (
        AND (%(name)s::text IS NULL OR name = %(name)s)
        AND (%(since)s::float8 IS NULL OR enqueued_at >= %(since)s)
        AND (%(until)s::float8 IS NULL OR enqueued_at < %(until)s)
+       AND (%(meta)s::jsonb IS NULL OR NOT EXISTS (
+           SELECT FROM jsonb_each(%(meta)s::jsonb) AS wanted (key, value) WHERE wanted.value IS DISTINCT FROM (
+               SELECT line::jsonb -> wanted.key FROM regexp_split_to_table(meta, E'\n') WITH ORDINALITY AS lines (line, number)
+               WHERE jsonb_exists(line::jsonb, wanted.key) ORDER BY number DESC LIMIT 1
+           )
+       ))
+       AND (kept_from IS NULL OR kept_from > (SELECT {s}.now_seconds()) - %(ttl)s)
      ORDER BY seq DESC LIMIT %(limit)s)
 ) both_kinds
 ORDER BY seq DESC LIMIT %(limit)s

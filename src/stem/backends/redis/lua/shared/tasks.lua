@@ -27,6 +27,11 @@ local function thaw(packed, offset)
   return task, behind
 end
 
+-- Whether retention has outlived the task's record, swept or not.
+local function is_outlived(task)
+  return TERMINAL[task[STATE]] and not task[LETTER] and (task[FINISHED] or 0) <= NOW - RETENTION.results * 1000
+end
+
 local function freeze(task)
   local width = task[LETTER] == nil and ENDED_WIDTH or WIDTH
   return packed_head(width, task[FENCE], task[HELD]) .. cmsgpack.pack(unpack(task, STATE, width))
