@@ -17,7 +17,7 @@ RECORD = {
     "id", "name", "queue", "status", "attempt", "fence", "priority", "payload", "error", "meta", "worker",
     "enqueuedAt", "startedAt", "finishedAt", "heartbeatAt", "updatedAt", "state",
 }  # fmt: skip
-LETTER = {"id", "name", "queue", "attempts", "reason", "error", "meta", "deadAt", "args", "replay"}
+LETTER = {"id", "name", "queue", "attempts", "reason", "error", "meta", "deadAt", "worker", "args", "replay"}
 
 
 def test_json_names_are_camel_case_and_stay(stem: Shell, durable_store: Store) -> None:

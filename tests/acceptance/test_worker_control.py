@@ -97,6 +97,7 @@ def test_what_runs_is_listed_and_counted_under_every_name(lab: Lab) -> None:
     assert (told["concurrency"], told["activeConcurrency"], told["maxConcurrency"]) == (3, 3, 3)
     assert {each["id"] for each in told["active"]} == {held, other}
     assert "active" not in lab.told("stats")
+    assert lab.told("stats")["queueDepth"] == 0
     lab.desk.ended(lab.desk.send("quick"))
     until(lambda: lab.told("stats")["counters"].get("succeeded") == 1, seconds=30)
 

@@ -1,0 +1,1 @@
+"""Stores as earlier versions wrote them."""
