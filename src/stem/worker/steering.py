@@ -80,13 +80,6 @@ class Steering:
             told["active"] = self.active({})
         return told
 
-    def _depth(self) -> int | None:
-        """What is ready in its queues; None while the store does not say."""
-        try:
-            return sum(depth.ready for depth in self._parts.store.broker.depth(self._parts.queues).values())
-        except StemError:
-            return None
-
     def active(self, filters: dict[str, Any]) -> list[dict[str, Any]]:
         """What runs, longest first. Filters: `queue`, `task` (its name), `id`."""
         wanted = {name: filters[name] for name in ("queue", "task", "id") if filters.get(name) is not None}
