@@ -78,3 +78,5 @@ def test_nothing_named_is_refused() -> None:
         control.revoke()
     with pytest.raises(UsageError, match="give at least one"):
         control.pause()
+    with pytest.raises(UsageError, match="There is no signal 'SIGNAL' to end a task by; use one of SIGTERM"):
+        control.revoke("a", terminate=True, signal="SIGNAL")

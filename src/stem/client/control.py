@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, get_args
 
 from stem.client.link import Link
 from stem.client.options import Duration
@@ -68,11 +68,14 @@ class Control:
     ) -> "Revoked":
         """Do not run these tasks, now or later; with `terminate`, stop those that run. Durable when it returns, with no
         worker running as well."""
+        from stem.control.commands.revoke import Signal
         from stem.control.revoking import revoke
         from stem.core.revoke import RevokeRequest
 
         if not task_ids:
             raise UsageError("No task is named; give at least one id: app.control.revoke(handle.id).")
+        if signal not in (known := get_args(Signal)):
+            raise UsageError(f"There is no signal {signal!r} to end a task by; use one of {', '.join(known)}.")
         requests = [
             RevokeRequest(
                 task_id=task_id,
