@@ -221,7 +221,7 @@ def test_json_logs_are_one_object_a_line(shop: Shell) -> None:
         assert (output["taskId"], output["message"], output["level"]) == (id, "invoice for 7", "info")
         events = [line["event"] for line in worker.lines if line["logger"] == "stem.worker"]
         # It may succeed before the worker says that it has started.
-        assert sorted(events[:-2]) == ["signing", "task.succeeded", "worker.started"]
+        assert sorted(events[:-2]) == ["task.succeeded", "worker.signing", "worker.started"]
         assert events[-2:] == ["worker.stopping", "worker.stopped"]
 
 

@@ -8,6 +8,7 @@ from stem.core.outcome import Done
 from stem.core.record import TaskError
 from support.asking import WORKER, claim_one, events_of, push_and_claim, record
 from support.builders import a_push, dead, done, retry
+from support.facts import without_moments
 
 ODD = "ü ☃ 🐌 \U0010ffff \u2028 \x01 \x7f \" \\ ' %s %(x)s {0} $1 :name \r\n\t"
 
@@ -17,7 +18,7 @@ def test_unicode_survives_everywhere(store: Store) -> None:
     delivery = push_and_claim(store, sent)
     assert delivery.envelope == sent.envelope
     store.broker.report([Report(delivery.lease, {ODD: ODD})], worker=f"w {ODD}")
-    assert record(store, "a").meta == {ODD: {"deep": ODD}, "progress": {ODD: ODD}}
+    assert without_moments(record(store, "a").meta) == {ODD: {"deep": ODD}, "progress": {ODD: ODD}}
     assert record(store, "a").worker == f"w {ODD}"
     error = TaskError(ODD, ODD, ODD, retryable=True)
     store.broker.settle([retry(delivery, error=error, meta={ODD: 1})], worker=WORKER)
@@ -46,7 +47,7 @@ def test_nul_survives_in_payloads_errors_and_meta(store: Store) -> None:
     store.broker.settle([retry(delivery, error=error, meta={"m": "a\x00b"})], worker=WORKER)
     waiting = record(store, "a")
     assert waiting.error == error
-    assert waiting.meta == {"m": "a\x00b", "progress": {"p": "a\x00b"}}
+    assert without_moments(waiting.meta) == {"m": "a\x00b", "progress": {"p": "a\x00b"}}
     store.broker.settle([dead(claim_one(store), error=error, note={"n": "\x00"})], worker=WORKER)
     letter = store.deadletters.get("a")
     assert letter is not None and (letter.error, letter.meta) == (error, {"n": "\x00"})
@@ -71,7 +72,7 @@ def test_empty_things_stay_what_they_are(store: Store) -> None:
     store.broker.report([Report(delivery.lease, {"list": [], "dict": {}})], worker=WORKER)
     store.broker.settle([done(delivery, {"list": [], "dict": {}}, meta={"more": []})], worker=WORKER)
     ended = record(store, "a")
-    assert ended.meta == {**meta, "more": [], "progress": {"list": [], "dict": {}}}
+    assert without_moments(ended.meta) == {**meta, "more": [], "progress": {"list": [], "dict": {}}}
     assert ended.result() == {"list": [], "dict": {}}
     assert next(e for e in events_of(store, "a") if e.kind == "progress").data == {"list": [], "dict": {}}
 

@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import psutil
 import psycopg
@@ -48,11 +49,17 @@ class Fragile:
             self._stores.pop().upkeep.close()
 
     def _hold_still(self) -> None:
+        until(lambda: self._wal_writer() is not None, seconds=30)  # a server that is just up may not have named it yet
+        writer = self._wal_writer()
+        assert writer is not None
+        writer.send_signal(signal.SIGSTOP)
+
+    def _wal_writer(self) -> psutil.Process | None:
         for process in psutil.Process(self.server.pid).children():
-            if "walwriter" in " ".join(process.cmdline()):
-                process.send_signal(signal.SIGSTOP)
-                return
-        raise AssertionError("there is no WAL writer")
+            with suppress(psutil.NoSuchProcess):
+                if "walwriter" in " ".join(process.cmdline()):
+                    return process
+        return None
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,8 @@ class PostgresServer:
         """To the server and all of its processes: freeze it, thaw it."""
         server = psutil.Process(self.pid)
         for process in [server, *server.children(recursive=True)]:
-            process.send_signal(number)
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
 
     def close(self) -> None:
         atexit.unregister(self.close)
