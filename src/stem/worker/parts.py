@@ -293,7 +293,9 @@ class Parts:
 
     def _tell_signing(self) -> None:
         settings, keys = self._store_settings, self._control_keys
-        log.info("worker.signing tasks=%s control=%s", "on" if settings.signing_keys else "off", "on" if keys else "off")
+        log.info(
+            "worker.signing tasks=%s control=%s", "on" if settings.signing_keys else "off", "on" if keys else "off"
+        )
         if keys and not settings.control.keys:
             log.info(
                 "signing.shared: STEM_CONTROL_KEYS is not set, so the signing keys, which tasks hold, sign commands"
