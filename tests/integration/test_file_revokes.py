@@ -130,6 +130,11 @@ def test_a_file_that_changes_behind_its_back_is_read_anew(store: RevokeStore, pa
     assert ids(store) == ["anew"]
 
 
+def test_a_new_file_is_its_owners_alone(store: RevokeStore, path: Path) -> None:
+    put(store, "a")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_link_to_the_file_stays_a_link(path: Path, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     path.symlink_to(tmp_path / "real" / "marks")

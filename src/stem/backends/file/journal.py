@@ -105,7 +105,7 @@ class Journal:
         return StoreUnavailable(f"{self.path} could not be read or written ({error.strerror}); check its disk.")
 
     def _opened(self) -> int:
-        return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _locked(self) -> int:
         deadline = time.monotonic() + self._timeout_seconds
