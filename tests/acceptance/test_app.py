@@ -1,5 +1,7 @@
 """`stem enqueue --app`: the task must be known and the arguments must fit; a broken app is one sentence."""
 
+import json
+
 import pytest
 
 from acceptance.shell import Shell
@@ -29,7 +31,7 @@ def test_the_apps_own_defaults_are_used(shop: Shell) -> None:
     done = shop.run("enqueue", "mail.send", "--arg", "to=ada")
     assert done.returncode == 0, done
     assert done.stdout.count("\n") == 1, "what the app prints while it loads must not reach stdout"
-    (queue,) = shop.json("queue", "list")["queues"]
+    (queue,) = json.loads(shop.run("queue", "list", "--json").stdout)["queues"]
     assert queue["queue"] == "mail"
 
 

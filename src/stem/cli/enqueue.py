@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--args", "args_json", metavar="JSON|@FILE", help="All arguments as a JSON object; @- reads stdin.")
 @click.option("--arg", "pairs", metavar="KEY=VALUE", multiple=True, help="One argument; JSON, or else text.")
 @click.option(
-    "-A", "--app", "path", metavar="MODULE:NAME", envvar="STEM_APP", show_envvar=True, help="Check against this app."
+    "-A", "--app", "path", metavar="MODULE:NAME", envvar="STEM_APP", help="Check against this app.  [env: STEM_APP]"
 )
 @click.option("-Q", "--queue", help="Another queue than the task's own.")
 @click.option("--priority", type=click.IntRange(0, 9), metavar="0-9", help="9 goes first.")

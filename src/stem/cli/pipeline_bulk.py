@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option(
-    "--app", "path", metavar="MODULE:NAME", envvar="STEM_APP", show_envvar=True, required=True, help="The app."
+    "--app", "path", metavar="MODULE:NAME", envvar="STEM_APP", required=True, help="The app.  [env: STEM_APP]"
 )
 @click.option("--task", "name", required=True, help="The task that each row is a call of.")
 @click.option(

@@ -30,7 +30,7 @@ _LOOK_SECONDS = 0.2
     "--from", "source", required=True, metavar="PATH|table:NAME", help="A .parquet, .csv or .json file or folder."
 )
 @click.option(
-    "--app", "path", metavar="MODULE:NAME", envvar="STEM_APP", show_envvar=True, help="Check against this app."
+    "--app", "path", metavar="MODULE:NAME", envvar="STEM_APP", help="Check against this app.  [env: STEM_APP]"
 )
 @click.option("--queue", help="For rows that name none.")
 @click.option("--priority", type=click.IntRange(0, 9), metavar="0-9", help="For rows that name none; 9 goes first.")

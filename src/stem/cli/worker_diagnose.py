@@ -36,9 +36,9 @@ def _with_command_options(function: Any) -> Any:
 
 
 @click.command()
-@click.option("--node", envvar="STEM_WORKER_NODE", show_envvar=True, help="Fills in %n in the names of files.")
-@click.option("--pidfile", envvar="STEM_WORKER_PIDFILE", show_envvar=True, help="Its pid file.")
-@click.option("--logfile", envvar="STEM_WORKER_LOGFILE", show_envvar=True, help="Its log.")
+@click.option("--node", envvar="STEM_WORKER_NODE", help="Fills in %n in the names of files.  [env: STEM_WORKER_NODE]")
+@click.option("--pidfile", envvar="STEM_WORKER_PIDFILE", help="Its pid file.  [env: STEM_WORKER_PIDFILE]")
+@click.option("--logfile", envvar="STEM_WORKER_LOGFILE", help="Its log.  [env: STEM_WORKER_LOGFILE]")
 @click.option("--workdir", metavar="DIR", help="Where it is to run.")
 @_with_command_options
 @in_session

@@ -18,9 +18,13 @@ class WorkerNotRunning(StemError):
 
 
 @click.command()
-@click.option("--node", envvar="STEM_WORKER_NODE", show_envvar=True, help="What it is called; fills in %n.")
-@click.option("--pidfile", envvar="STEM_WORKER_PIDFILE", show_envvar=True, required=True, help="Its pid file.")
-@click.option("--logfile", envvar="STEM_WORKER_LOGFILE", show_envvar=True, help="Its log, whose last line tells why.")
+@click.option("--node", envvar="STEM_WORKER_NODE", help="What it is called; fills in %n.  [env: STEM_WORKER_NODE]")
+@click.option(
+    "--pidfile", envvar="STEM_WORKER_PIDFILE", required=True, help="Its pid file.  [env: STEM_WORKER_PIDFILE]"
+)
+@click.option(
+    "--logfile", envvar="STEM_WORKER_LOGFILE", help="Its log, whose last line tells why.  [env: STEM_WORKER_LOGFILE]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--traceback", is_flag=True, expose_value=False, help="Show where an error came from.")
 def healthcheck(node: str | None, pidfile: str, logfile: str | None, as_json: bool) -> None:

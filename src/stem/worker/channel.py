@@ -76,7 +76,7 @@ class RunChannel:
             case 0:
                 return None
             case why if why == SOFT_LIMIT:
-                return SoftTimeLimitExceeded("The task has reached its soft time limit; finish, or it is ended hard.")
+                return SoftTimeLimitExceeded("The task has reached its soft time limit; finish before the hard limit.")
             case _:
                 return TaskRevoked("revoked")
 

@@ -1,5 +1,6 @@
 """Flags, environment, file and defaults become one configuration, and everything wrong is told at once."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import stem
 from stem.core.autoscale import Autoscale
 from stem.core.config import Control, Settings, check_settings, from_environment
-from stem.core.effective import OPTIONS, Effective, Source, WorkerOptions, merge, read_document
+from stem.core.effective import OPTIONS, OTHER_VARIABLES, Effective, Source, WorkerOptions, merge, read_document
 from stem.core.errors import ConfigError
 from stem.core.option import duration, size
 from stem.runtime.configfile import find, load, read
@@ -349,3 +351,10 @@ def test_an_empty_file_and_empty_blocks_say_nothing(tmp_path: Path) -> None:
         path.write_text(text)
         effective = load({}, path=str(path))
         assert (effective.errors, effective.warnings, effective.settings) == ([], [], Settings())
+
+
+def test_every_variable_that_the_package_reads_is_known() -> None:
+    sources = Path(stem.__file__).parent.rglob("*.py")
+    named = {name for source in sources for name in re.findall(r'"(STEM_[A-Z_]*[A-Z])"', source.read_text())}
+    known = {option.variable for option in OPTIONS} | set(OTHER_VARIABLES)
+    assert named <= known, sorted(named - known)
