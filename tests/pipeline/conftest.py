@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 # Prepared classes live and go with the environment that the tests run in.
 os.environ["STEM_CACHE_DIR"] = str(Path(sys.prefix) / "stem-cache")
-os.environ["STEM_SPARK_ARCHIVE"] = "off"
+os.environ["STEM_SPARK_ARCHIVE"] = "use"
 
 
 # Those that start workers, servers or clusters with JVMs of their own.

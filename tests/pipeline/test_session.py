@@ -94,6 +94,17 @@ def test_a_java_that_names_its_version_in_a_file_is_not_started_for_it(tmp_path:
     assert java.version_of(home) is None
 
 
+def test_an_archive_that_is_there_is_left_alone_where_it_is_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = java.Java(tmp_path, "17", 17, "PATH", tmp_path)
+    found.archive.touch()
+    monkeypatch.delenv("STEM_SPARK_ARCHIVE")
+    assert any("SharedArchiveFile" in option for option in found.start_options())
+    monkeypatch.setenv("STEM_SPARK_ARCHIVE", "off")
+    assert not any("SharedArchiveFile" in option for option in found.start_options())
+
+
 def test_the_collector_is_the_parallel_one_unless_another_is_named_anywhere(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Settings
+from stem.core.config import Retention, Settings
 from support.asking import all_events, claim, claim_one
 from support.builders import a_push, done, retry
 from support.servers import PostgresServer
@@ -127,3 +127,32 @@ def test_a_transaction_that_commits_late_is_not_skipped(
     stream.run()
     assert stream.seen == offsets(store) and len(stream.seen) == 3
     store.upkeep.close()
+
+
+def test_events_that_retention_dropped_before_a_stream_read_them_are_told_or_left_out(
+    durable_url: str, namespace: str, durable_store: Store, stream: Stream
+) -> None:
+    durable_store.broker.push([a_push(f"a{n}") for n in range(5)])
+    stream.run()
+    durable_store.broker.push([a_push(f"b{n}") for n in range(40)])
+    pruning = connect(durable_url, Settings(namespace=namespace, retention=Retention(events_count=10)))
+    while pruning.upkeep.prune():
+        continue
+    pruning.upkeep.close()
+    kept = offsets(durable_store)
+    assert 0 < len(kept) < 40
+    with pytest.raises(StreamingQueryException, match=r"dropped by the store's retention.*failOnDataLoss"):
+        stream.run()
+    stream.run(failOnDataLoss="false")
+    assert sorted(stream.seen[5:]) == sorted(kept)
+
+
+@pytest.mark.parametrize("durable_url", ["sqlite"], indirect=True)
+def test_columns_whose_names_are_words_of_sql_have_others(
+    spark: SparkSession, durable_url: str, namespace: str, durable_store: Store
+) -> None:
+    durable_store.broker.push([a_push("a")])
+    wanted = "offset string, event_offset string, at timestamp, happened_at timestamp"
+    read = spark.read.format("stem").options(url=durable_url, namespace=namespace).schema(wanted)
+    (row,) = read.load().collect()
+    assert row.event_offset == row.offset == offsets(durable_store)[0] and row.happened_at == row["at"]

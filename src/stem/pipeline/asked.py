@@ -18,10 +18,10 @@ from stem.runtime.configfile import configured
 
 OPTIONS = (
     "url", "namespace", "table", "queue", "state", "name", "task", "since", "until", "partitions",
-    "startingOffset", "maxEventsPerTrigger",
+    "startingOffset", "maxEventsPerTrigger", "failOnDataLoss",
 )  # fmt: skip
 STREAMS = ("events", "attempts")
-_OF_STREAMS = ("startingOffset", "maxEventsPerTrigger")
+_OF_STREAMS = ("startingOffset", "maxEventsPerTrigger", "failOnDataLoss")
 
 # What can be chosen by, in each table.
 _FILTERS = {
@@ -54,6 +54,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
     starting: str = EARLIEST  # or latest, or an offset
     max_events: int = DEFAULT_MAX_EVENTS
+    fails_on_loss: bool = True  # of events that retention drops before a stream reads them
 
     def where(self, now_seconds: float) -> HistoryFilter:
         return HistoryFilter(
@@ -107,6 +108,7 @@ def asked(options: Mapping[str, str], *, is_stream: bool = False) -> Asked:
         partitions=_whole(options, "partitions", _MOST_PARTITIONS) or min(os.cpu_count() or 1, _FEW_PARTITIONS),
         starting=options.get("startingOffset", EARLIEST),
         max_events=_whole(options, "maxEventsPerTrigger", 10**9) or DEFAULT_MAX_EVENTS,
+        fails_on_loss=_whether(options, "failOnDataLoss"),
     )
 
 
@@ -183,6 +185,13 @@ def _moment(value: float | datetime | None, now_seconds: float) -> datetime | No
     if isinstance(value, datetime) or value is None:
         return value
     return datetime.fromtimestamp(now_seconds, UTC) - timedelta(seconds=value)
+
+
+def _whether(options: Mapping[str, str], name: str) -> bool:
+    text = options.get(name, "true").lower()
+    if text not in ("true", "false"):
+        raise UsageError(f"{name} is {text!r}; use true or false.")
+    return text == "true"
 
 
 def _whole(options: Mapping[str, str], name: str, most: int) -> int | None:

@@ -180,6 +180,8 @@ _EVENT: dict[str, Callable[[Rows], Any]] = {
     "errors": _fact_errors,
     "tenant": _texts("facts", "tenant"),
     "due": _texts("facts", "dueAt"),
+    "event_offset": lambda rows: rows["offset"],
+    "happened_at": lambda rows: rows["at"],
 }
 _MAKERS: dict[str, dict[str, Callable[[Rows], Any]]] = {
     "events": _EVENT,
@@ -204,11 +206,13 @@ _MAKERS: dict[str, dict[str, Callable[[Rows], Any]]] = {
 # The store's columns that a table's column is made of, where they are not its namesake.
 _DATA: tuple[str, ...] = ("data",)
 _OF_DATA = dict.fromkeys(("tenant", "error_type", "error_message", "reason", "fingerprint", "outcome"), _DATA)
+_ALIASES: dict[str, tuple[str, ...]] = {"event_offset": ("offset",), "happened_at": ("at",)}
 _SOURCES: dict[str, dict[str, tuple[str, ...]]] = {
-    "events": _OF_DATA,
+    "events": {**_OF_DATA, **_ALIASES},
     "tasks": {"error_type": ("error",), "error_message": ("error",)},
     "attempts": {
         **_OF_DATA,
+        **_ALIASES,
         "finished_at": ("at",),
         "wait_seconds": ("attempt", "enqueued_at", "started_at", "data"),
         "run_seconds": ("at", "started_at"),

@@ -77,6 +77,8 @@ def _archive() -> Finding:
     from stem.pipeline import java
 
     found = java.find()
+    if java.is_archive_off():
+        return Finding("class archive", True, "off by STEM_SPARK_ARCHIVE; sessions start slower")
     if not found.can_archive:
         return Finding("class archive", True, "this Java cannot keep one; sessions start slower")
     is_new = java.wants_archive(found) and java.train(found)

@@ -72,7 +72,7 @@ class Java:
     def start_options(self) -> list[str]:
         """What lets the JVM start fast: prepared classes, where there are some, and the slow compiler kept for what is worth it.
         A stale or broken archive is ignored by the JVM."""
-        if not self.archive.is_file():
+        if is_archive_off() or not self.archive.is_file():
             return [*_COMPILE_LATER]
         with contextlib.suppress(OSError):
             os.utime(self.archive)  # it is in use
@@ -176,8 +176,14 @@ def _make_shim(real_home: Path, home: Path) -> None:
                 (home / entry.name).symlink_to(entry)
 
 
+def is_archive_off() -> bool:
+    return os.environ.get("STEM_SPARK_ARCHIVE") == "off"
+
+
 def wants_archive(java: Java) -> bool:
-    return java.can_archive and not java.archive.is_file() and os.environ.get("STEM_SPARK_ARCHIVE") != "off"
+    """STEM_SPARK_ARCHIVE=use takes one that is there and makes none."""
+    is_wanted = os.environ.get("STEM_SPARK_ARCHIVE") not in ("off", "use")
+    return is_wanted and java.can_archive and not java.archive.is_file()
 
 
 def archive_aside() -> None:

@@ -61,8 +61,10 @@ class Lake:
 
     def show(self, spark: "SparkSession") -> None:
         """The views that queries name: events, attempts, rollups (a row a minute and key), partials (as written)."""
-        self.events.frame(spark).drop("date").createOrReplaceTempView("events")
-        self.attempts.frame(spark).drop("date").createOrReplaceTempView("attempts")
+        for name, table in (("events", self.events), ("attempts", self.attempts)):
+            rows = table.frame(spark).drop("date")
+            aliases = {alias: rows[column] for alias, column in shapes.ALIASES[name].items()}
+            rows.withColumns(aliases).createOrReplaceTempView(name)
         partials = self.rollups.frame(spark).drop("date")
         partials.createOrReplaceTempView("partials")
         gold.over(partials, *gold.KEYS).createOrReplaceTempView("rollups")

@@ -41,6 +41,9 @@ SHAPES = {
     "schedules": SCHEDULES,
 }
 
+# Names that need no quoting in any SQL, for columns whose own are words of it.
+ALIASES = {"events": {"event_offset": "offset", "happened_at": "at"}, "attempts": {"event_offset": "offset"}}
+
 
 def types(shape: str) -> dict[str, str]:
     """Its columns, in order, each with its type."""

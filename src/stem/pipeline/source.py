@@ -71,6 +71,7 @@ def of_table(table: str, where: HistoryFilter) -> HistoryFilter:
 def checked(schema: "StructType", table: str) -> "StructType":
     """The columns that are asked for, all of which the table has, of its types. Raises UsageError."""
     known = shapes.types(shapes.SHAPES[table])
+    known |= {alias: known[name] for alias, name in shapes.ALIASES.get(table, {}).items()}
     for field in schema.fields:
         kind = field.dataType.simpleString()
         if field.name not in known:

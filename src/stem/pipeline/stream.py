@@ -1,5 +1,6 @@
 """`spark.readStream.format("stem")`: the log as it grows, so many events a micro-batch, each exactly once."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from stem.pipeline.stretch import cut, is_beyond
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+log = logging.getLogger("stem.pipeline")
 
 
 class StemStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -64,6 +67,7 @@ class StemStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         after, upto = start["offset"] or None, end["offset"]
         if not upto or upto == after:
             return []
+        self._look_for_loss(after)
         where = of_table(self.asked.table, self.asked.where(self._store.upkeep.now()))
         pieces = cut(self._store.history, after, upto, partitions=self.asked.partitions, where=where)
         return [InputPartition(piece) for piece in pieces]
@@ -84,6 +88,19 @@ class StemStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._opened is None:
             self._opened = self.asked.open()
         return self._opened
+
+    def _look_for_loss(self, after: str | None) -> None:
+        """Raises UsageError: what the stream promises cannot be kept. Else, where it may go on, it is logged."""
+        missed = 0 if after is None else self._store.history.missed(after)
+        if missed == 0:
+            return
+        many = "Some events may have been" if missed is None else f"{missed:,} events were"
+        told = f"{many} dropped by the store's retention behind offset {after}, before this stream read them"
+        if self.asked.fails_on_loss:
+            raise UsageError(
+                f'{told}; set .option("failOnDataLoss", "false") to go on without them, read more often, or keep more.'
+            )
+        log.warning("stream.gap events=%s after=%s", missed, after)
 
     def _is_beyond_target(self, upto: str | None) -> bool:
         return self._target is None or is_beyond(self._store.history, upto, self._target)
