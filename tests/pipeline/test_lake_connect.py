@@ -1,6 +1,8 @@
 """The lake through a real Spark Connect server: the batches are planned here and run there."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,3 +47,26 @@ def test_every_command_of_the_lake_works_on_a_connect_server(
     assert stem(["pipeline", "report", "--format", "json", *lake]) == 0
     assert json.loads(capfd.readouterr().out)
     assert stem(["pipeline", "doctor", "--remote", remote]) == 0
+
+
+def test_the_code_of_an_app_goes_to_a_server_that_has_it_not(remote: str, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/stem.db"
+    app = f"""
+from stem import Stem
+app = Stem({url!r})
+@app.task(name="mail.send")
+def send(to: str) -> None: ...
+"""
+    (tmp_path / "postoffice.py").write_text(app)
+    (tmp_path / "in.csv").write_text("to\nada\ngrace\n")
+    words = ["pipeline", "enqueue", "--app", "postoffice:app", "--task", "mail.send", "--from", f"{tmp_path}/in.csv"]
+
+    def run(*more: str) -> int:
+        command = [sys.executable, "-m", "stem", *words, "--remote", remote, *more]
+        return subprocess.run(command, cwd=tmp_path, timeout=120, check=False).returncode
+
+    assert run() != 0
+    assert run("--py-files", "postoffice.py") == 0
+    store = connect(url, Settings())
+    assert store.broker.depth()["default"].ready == 2
+    store.upkeep.close()

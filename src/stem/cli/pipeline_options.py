@@ -40,9 +40,24 @@ def lake(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+PY_FILES = "STEM_SPARK_PY_FILES"
+
+
+def _py_files(_: click.Context, __: click.Parameter, given: str | None) -> None:
+    if given is not None:
+        os.environ[PY_FILES] = given
+
+
 def spark(function: Callable[..., Any]) -> Callable[..., Any]:
     """Where Spark runs."""
     for option in (
+        click.option(
+            "--py-files",
+            metavar="FILES",
+            expose_value=False,
+            callback=_py_files,
+            help="Your code for executors elsewhere: .py or .zip files, with commas.  [env: STEM_SPARK_PY_FILES]",
+        ),
         click.option("--remote", metavar="URL", help="A Spark Connect server.  [env: STEM_SPARK_REMOTE]"),
         click.option("--master", metavar="URL", help="A Spark master, like local[2].  [env: STEM_SPARK_MASTER]"),
     ):

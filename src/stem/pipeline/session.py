@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # A failed partition is tried again here too, as it would be on a cluster.
 DEFAULT_MASTER = "local[*,4]"
 
+PY_FILES = "STEM_SPARK_PY_FILES"
+
 _LOG4J = """rootLogger.level = {level}
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -79,10 +81,10 @@ def session(
     chosen = _chosen(configured(os.environ).pipeline, master, remote)
     wanted = {**_DEFAULTS, **chosen.conf, **(conf or {})}
     if chosen.remote:
-        return connected(name, chosen.remote, wanted)
+        return shipped(connected(name, chosen.remote, wanted))
     if (active := SparkSession.getActiveSession()) is not None:
         return active
-    return start(name, master=chosen.master or DEFAULT_MASTER, conf=wanted)
+    return shipped(start(name, master=chosen.master or DEFAULT_MASTER, conf=wanted))
 
 
 def connected(name: str, remote: str, conf: Mapping[str, str]) -> "SparkSession":
@@ -141,6 +143,20 @@ def start(
     _hush_threads(spark)
     if java_options is None and java.wants_archive(found):
         java.archive_aside()
+    return spark
+
+
+def shipped(spark: "SparkSession") -> "SparkSession":
+    """The code that STEM_SPARK_PY_FILES names goes to wherever this session's Python runs. Raises ConfigError."""
+    for path in filter(None, os.environ.get(PY_FILES, "").split(",")):
+        if not Path(path).is_file() or Path(path).suffix not in (".py", ".zip", ".egg"):
+            raise ConfigError(
+                f"{path} cannot be sent to executors; name .py or .zip files in --py-files or {PY_FILES}."
+            )
+        if getattr(spark, "_sc", None) is None:
+            spark.addArtifacts(path, pyfile=True)
+        else:
+            spark.sparkContext.addPyFile(path)
     return spark
 
 
