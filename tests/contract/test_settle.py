@@ -10,6 +10,7 @@ from stem.contracts.store import Store
 from stem.core.delivery import Ending, Report
 from stem.core.errors import UsageError
 from stem.core.lifecycle import EventKind, State
+from stem.core.outcome import Requeue
 from stem.core.record import TaskError
 from support.asking import (
     WORKER,
@@ -287,3 +288,13 @@ def test_what_is_said_of_the_call_stands_in_the_events_of_its_ending(store: Stor
     told = [event for event in events_of(store, "a") if event.kind not in (EventKind.ENQUEUED, EventKind.STARTED)]
     assert told and all(event.data.items() >= facts.items() for event in told)
     assert state(store, "b") is State.SUCCEEDED and not any("tenant" in event.data for event in events_of(store, "b"))
+
+
+def test_the_last_limit_that_a_task_ran_into_is_what_its_record_names(store: Store) -> None:
+    store.broker.push([a_push("a", meta={"mine": 1})])
+    for count in range(5):
+        note = {"throttled": {"limit": "rate-limit demo", "retryAfterSeconds": count}}
+        settlement = Requeue(0.0, "rate-limit demo", throttled=True)
+        assert store.broker.settle([Ending(claim_one(store).lease, settlement, None, note)], worker=WORKER) == []
+    waiting = record(store, "a")
+    assert (waiting.state, waiting.meta) == (State.QUEUED, {"mine": 1, **note})

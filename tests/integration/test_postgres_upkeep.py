@@ -11,8 +11,9 @@ from stem.backends import connect
 from stem.backends.postgres import housekeeping, upkeep
 from stem.contracts.store import Store
 from stem.core.config import Retention, Settings
-from stem.core.delivery import DeadFilter
+from stem.core.delivery import DeadFilter, Ending
 from stem.core.errors import UsageError
+from stem.core.outcome import Requeue
 from stem.core.record import TaskFilter
 from support.asking import WORKER, claim
 from support.beside import takes_less_than
@@ -134,10 +135,10 @@ def test_limits_and_numbers_of_any_size_and_kind_are_taken(forgetful: Store) -> 
         HIGH = 9
 
     forgetful.broker.push([a_push("a", priority=Urgency.HIGH)])
+    assert len(forgetful.results.page(TaskFilter(), limit=10**10).items) == 1
     (delivery,) = claim(forgetful, limit=10**10)
     assert forgetful.broker.settle([done(delivery)], worker=WORKER) == []
     assert forgetful.broker.reclaim(limit=10**10).returned == []
-    assert len(forgetful.results.page(TaskFilter(), limit=10**10).items) == 1
 
 
 def _vacuums(admin: "psycopg.Connection[tuple[int]]") -> int:
@@ -145,3 +146,17 @@ def _vacuums(admin: "psycopg.Connection[tuple[int]]") -> int:
     ours = "SELECT vacuum_count FROM pg_stat_user_tables WHERE schemaname = 'stem' AND relname = 'messages'"
     row = admin.execute(ours).fetchone()
     return row[0] if row else 0
+
+
+def test_a_task_that_is_throttled_again_and_again_does_not_grow(
+    forgetful: Store, postgres_server: PostgresServer, namespace: str
+) -> None:
+    forgetful.broker.push([a_push("a", meta={"mine": 1})])
+    for count in range(20):
+        note = {"throttled": {"limit": "rate-limit demo", "retryAfterSeconds": count}}
+        (delivery,) = claim(forgetful)
+        settlement = Requeue(0.0, "rate-limit demo", throttled=True)
+        forgetful.broker.settle([Ending(delivery.lease, settlement, None, note)], worker=WORKER)
+    with psycopg.connect(postgres_server.url) as conn:
+        ((meta,),) = conn.execute("SELECT meta FROM stem.messages WHERE ns = %s", [namespace]).fetchall()
+    assert meta.count("\n") == 1

@@ -25,6 +25,9 @@ BEGIN
                m.started_at IS NULL AND u.run IS NOT NULL AS is_new,
                coalesce(u.progress, m.progress) AS progress,
                CASE WHEN u.meta IS NULL OR right(m.meta, length(u.meta)) = u.meta THEN m.meta
+                    -- A task may be throttled a thousand times: the last note takes the place of the one before.
+                    WHEN u.kind = 'T' AND u.meta LIKE '{"throttled":%' THEN
+                        regexp_replace(m.meta, E'\n\\{"throttled":[^\n]*$', '') || E'\n' || u.meta
                     ELSE m.meta || E'\n' || u.meta END AS meta
         FROM messages m JOIN unnest(mine) AS h (id) ON h.id = m.id || ''
         JOIN unnest(ids, fences, cells(_runs), cells(_payloads), cells(_metas), cells(_progress), cells(_kinds),
