@@ -59,7 +59,7 @@ def _report(settings: "Settings", store: "Store", states: list[queue_states.Queu
         "namespace": settings.namespace,
         "broker": broker,
         "results": broker,
-        "revokes": {"url": masked(there.revokes_place)},
+        "revokes": broker if there.revokes_place == there.broker_url else {"url": masked(there.revokes_place)},
         "signing": securing.signing(settings),
         "tls": securing.tls(settings),
         "workers": [shapes.worker(pulse) for pulse in store.heartbeats.all()],
@@ -89,7 +89,7 @@ def _opened(url: str, settings: "Settings") -> "Iterator[Store]":
 
 
 def _print_place(role: str, facts: dict[str, Any], broker: dict[str, Any]) -> None:
-    if facts["url"] == broker["url"]:
+    if facts is broker:
         click.echo(f"{role:<9}  with the broker")
     elif "server" in facts:
         _print_store(role, facts)
