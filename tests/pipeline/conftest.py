@@ -16,6 +16,7 @@ os.environ["STEM_SPARK_ARCHIVE"] = "use"
 # Those that start workers, servers or clusters with JVMs of their own.
 SLOW = {
     "test_bulk_task",
+    "test_clean_environment",
     "test_cluster",
     "test_example",
     "test_jobs",
@@ -40,7 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
             if item.path.stem in SLOW:
                 item.add_marker("slow")
-            item.add_marker(pytest.mark.timeout(300))  # the first of them waits for a JVM
+            if not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(300))  # the first of them waits for a JVM
 
 
 @pytest.fixture(scope="session")
