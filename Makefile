@@ -47,7 +47,7 @@ clean: ## remove what make made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 lock: $(VENV)/dev ## pin what is installed, with hashes, after a change of pyproject.toml (ARGS=--upgrade for newer versions)
-	$(PIP) install uv
+	$(PIP) install uv==0.13.8
 	$(LOCK) --group build -o requirements/build.txt
 	$(LOCK) pyproject.toml --extra spark -o requirements/demo.txt
 	$(LOCK) pyproject.toml --all-extras --group dev --constraint requirements/build.txt --constraint requirements/demo.txt -o requirements/dev.txt
