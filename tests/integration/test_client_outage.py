@@ -49,8 +49,10 @@ def test_the_command_line_does_so_as_well(outage: Outage, app: Stem, namespace: 
     command = [sys.executable, "-m", "stem", "enqueue", "second"]
     variables = {**environment(outage.url, namespace), "STEM_STORE_TIMEOUT": str(PATIENCE)}
     enqueue = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    threading.Timer(SHORT, outage.end).start()
+    back = threading.Timer(SHORT, outage.end)
+    back.start()
     out, err = enqueue.communicate(timeout=60)
+    back.join()
     assert (enqueue.returncode, err) == (0, ""), out
     until(lambda: stored(app) == ["first", "second"])
 

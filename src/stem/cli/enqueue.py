@@ -111,7 +111,10 @@ def _routed(app: "Stem", name: str, call: dict[str, Any]) -> dict[str, Any]:
         check_exists(app.settings)
     except StoreNotFound:
         return call  # it is made when the call is known to be a good one
-    told = [pulse.heartbeat.extras.get("tasks") for pulse in app.store.heartbeats.all()]
+    from stem.client.patience import patiently
+
+    pulses = patiently(lambda: app.store.heartbeats.all(), app.settings.timeout_seconds)
+    told = [pulse.heartbeat.extras.get("tasks") for pulse in pulses]
     tables = [each for each in told if isinstance(each, dict) and each]
     for tasks in tables:
         match tasks.get(name):
