@@ -21,7 +21,7 @@ COMMANDS = (
     ("rate-limit", "quick", "5/s"),
     ("recycle",),
     ("shutdown",),
-    ("pause", "--queue", "mail"),
+    ("pause", "--queue", "mail", "--unknown-ok"),
     ("resume", "--queue", "mail"),
     ("revoke", "some-task"),
 )

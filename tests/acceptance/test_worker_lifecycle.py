@@ -136,7 +136,8 @@ def test_a_term_to_every_process_is_one_to_the_worker(lab: Lab) -> None:
 
 
 def test_a_worker_is_a_good_first_process_of_a_container(lab: Lab) -> None:
-    worker = lab.start(around=("unshare", "--pid", "--fork", "--mount-proc", "--kill-child"))
+    rights = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    worker = lab.start(around=("unshare", *rights, "--pid", "--fork", "--mount-proc", "--kill-child"))
     assert lab.pulses == {"w1": 1}
     held = lab.desk.send("hold")
     lab.began("hold")

@@ -76,7 +76,7 @@ def test_unsigned_lines_of_a_revoke_file_have_no_effect(lab: Lab, tmp_path: Path
 
 def test_signed_pauses_and_revokes_outlive_a_restart(lab: Lab) -> None:
     signing = lab.shell.at(STEM_CONTROL_KEYS=KEYS)
-    assert "verified" not in signing.run("worker", "pause", "--queue", "mail").stdout
+    assert "verified" not in signing.run("worker", "pause", "--queue", "mail", "--unknown-ok").stdout
     revoked = lab.desk.send("quick")
     signing.out("worker", "revoke", revoked)
     lab.start(shell=signing)

@@ -16,11 +16,11 @@ APP = "support.worker_apps.hostile:app"
 ISOLATES = 2
 DIED, TIMED_OUT = "IsolateDied", "HardTimeLimitExceeded"
 
-ATTACKS: list[tuple[str, dict[str, Any], str]] = [
-    *(("garbage", {"what": what}, DIED) for what in GARBAGE),
-    ("flood", {"seconds": 60.0}, TIMED_OUT),
-    ("stops-itself", {}, TIMED_OUT),
-    ("stops-its-group", {}, TIMED_OUT),
+ATTACKS: list[tuple[str, dict[str, Any], set[str]]] = [
+    *(("garbage", {"what": what}, {DIED}) for what in GARBAGE),
+    ("flood", {"seconds": 60.0}, {DIED, TIMED_OUT}),  # found out by what it writes, or by its limit: whichever is first
+    ("stops-itself", {}, {TIMED_OUT}),
+    ("stops-its-group", {}, {TIMED_OUT}),
 ]
 
 
@@ -35,9 +35,9 @@ def client(durable_url: str, namespace: str, tmp_path: Path) -> Iterator[Desk]:
         assert worker._parts is not None and worker._parts.pool.is_alive
 
 
-@pytest.mark.parametrize(("name", "args", "error"), ATTACKS)
+@pytest.mark.parametrize(("name", "args", "errors"), ATTACKS)
 def test_an_attack_ends_in_its_state_and_delays_nobody(
-    client: Desk, name: str, args: dict[str, Any], error: str
+    client: Desk, name: str, args: dict[str, Any], errors: set[str]
 ) -> None:
     """One attack for each isolate; behind them those that wait."""
 
@@ -46,7 +46,7 @@ def test_an_attack_ends_in_its_state_and_delays_nobody(
         innocents = [client.send("echo", value=number) for number in range(50)]
         for attack in attacks:
             record = client.ended(attack, seconds=60)
-            assert record.state is State.FAILED and record.error is not None and record.error.type == error
+            assert record.state is State.FAILED and record.error is not None and record.error.type in errors
         killed_at = time.monotonic()
         assert [client.value(each, seconds=60) for each in innocents] == list(range(50))
         return time.monotonic() - killed_at

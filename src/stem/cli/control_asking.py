@@ -94,9 +94,9 @@ def _opened(settings: "Settings", may_create: bool) -> "tuple[Settings, Store, C
         from stem.runtime.keys import Keyring
 
         settings = placed(check_settings(check_shared(settings)))
+        keyring = Keyring.parse(settings.control_keys)
         if not may_create:
             check_exists(settings)
-        keyring = Keyring.parse(settings.control_keys)
         store = connect_briefly(settings.broker_url, settings)  # results are no business of these commands
         return settings, store, Caller(store, keyring, settings.control_namespace, way(settings, store))
     finally:

@@ -328,8 +328,8 @@ def _check_known(line: Line, ids: list[str]) -> None:
 def _check_isolates(pids: tuple[int, ...], answers: "Answers") -> None:
     """A process id that no worker has; each worker only knows its own."""
     replies = [reply for reply in answers.replies.values() if reply.status == "ok"]
-    found = {pid for reply in replies for pid in reply.payload["recycling"]}
-    missing = [str(pid) for pid in pids if pid not in found]
+    told = [reply.payload.get("recycling") for reply in replies]
+    missing = [str(pid) for pid in pids if not any(isinstance(each, list) and pid in each for each in told)]
     if missing and replies:
         raise IsolateUnknown(
             f"No worker that was asked has the isolate {', '.join(missing)}; see: stem worker stats --json"
