@@ -22,8 +22,8 @@ COMMANDS = (
     ("recycle",),
     ("shutdown",),
     ("pause", "--queue", "mail", "--unknown-ok"),
-    ("resume", "--queue", "mail"),
-    ("revoke", "some-task"),
+    ("resume", "--queue", "mail", "--unknown-ok"),
+    ("revoke", "some-task", "--unknown-ok"),
 )
 
 
