@@ -3,8 +3,10 @@
 import pytest
 
 from stem.contracts.store import Store
-from stem.core.delivery import Delivery, Lease, Report
+from stem.core.delivery import Delivery, Ending, Lease, Report
 from stem.core.lifecycle import EventKind, State
+from stem.core.outcome import Dead, Requeue, Settlement
+from stem.core.record import TaskError
 from support.asking import (
     WORKER,
     claim,
@@ -48,6 +50,20 @@ def test_a_lost_worker_is_named_in_the_event(store: Store) -> None:
     assert (event.worker, event.started_at, event.attempt) == ("lost-1", started_at, 0)
     waiting = record(store, "a")
     assert (waiting.state, waiting.worker, waiting.started_at) == (State.QUEUED, None, None)
+
+
+@pytest.mark.parametrize(
+    "told", [Requeue(0.0, "killed", died=True), Dead("crash-loop", TaskError("WorkerLost", "It was killed."))]
+)
+def test_a_death_that_is_told_too_late_still_counts(store: Store, told: Settlement) -> None:
+    store.broker.push([a_push("a")])
+    for deaths in range(2):
+        delivery = claim_one(store, lease=0.05)
+        assert delivery.deaths == deaths
+        store.broker.start([delivery.lease], worker="slow")
+        expire(store, delivery)
+        assert store.broker.settle([Ending(delivery.lease, told, 0.1)], worker="slow") == [delivery.lease]
+    assert claim_one(store).deaths == 2
 
 
 def test_the_third_death_is_a_crash_loop(store: Store) -> None:

@@ -117,7 +117,7 @@ class Broker(ABC):
         meta `deaths` and `runs` (how often it began).
 
         The death does not count if the old holder turns out to be alive: its next verb with that lease is refused, and the
-        store takes the death back, unless the task has ended.
+        store takes the death back, unless the task has ended or that verb is an ending that tells of a death itself.
 
         `grace_seconds`: where nobody called with a grace for longer than that, the store was away or no worker was there.
         Then nothing is taken back until calls have come for `grace_seconds` without such a gap, so that workers which live

@@ -9,7 +9,7 @@ import msgspec
 from stem.core import envelope as envelopes
 from stem.core.envelope import Envelope, Push
 from stem.core.errors import UsageError
-from stem.core.outcome import Dead, Settlement
+from stem.core.outcome import Dead, Requeue, Settlement
 from stem.core.record import TaskError
 
 
@@ -49,6 +49,22 @@ class Ending(msgspec.Struct, frozen=True):
     meta: dict[str, Any] = {}
     follow_ups: tuple[Push, ...] = ()
     facts: dict[str, Any] = {}
+
+
+def survivors(refused: Sequence[Lease], endings: Sequence[Ending]) -> list[Lease]:
+    """The refused whose attempts lived on: an ending that tells of a death takes no death back."""
+    died = {ending.lease for ending in endings if _tells_of_a_death(ending.settlement)} if refused else ()
+    return [lease for lease in refused if lease not in died]
+
+
+def _tells_of_a_death(settlement: Settlement) -> bool:
+    match settlement:
+        case Requeue(died=died):
+            return died
+        case Dead(reason=reason):
+            return reason == "crash-loop"
+        case _:
+            return False
 
 
 class Fallen(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from stem.backends.memory.space import Dead as Letter
 from stem.backends.memory.space import Door, Space, Task
 from stem.contracts.broker import Broker
 from stem.core import envelope as envelopes
-from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
+from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import ConfigError
 from stem.core.event import event_data, event_kinds
@@ -131,7 +131,7 @@ class MemoryBroker(Broker):
                     self._settle(task, ending, worker)
                     for push, body in zip(ending.follow_ups, follow_ups, strict=True):
                         self._push(push, body)
-            self._survived(refused)
+            self._survived(survivors(refused, endings))
             self._space.changed.notify_all()
             return refused
 

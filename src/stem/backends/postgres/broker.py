@@ -18,7 +18,7 @@ from stem.backends.postgres.standing import PostgresStanding
 from stem.backends.postgres.statements import ask, call, numbered
 from stem.backends.standing import SIT_SECONDS
 from stem.contracts.broker import Broker
-from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
+from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import StoreRefused
 from stem.core.outcome import Done, Requeue, Retry
@@ -191,7 +191,7 @@ class PostgresBroker(Broker):
             return []
         kept = {id(ending) for ending in accepted}
         refused = [ending.lease for ending in endings if id(ending) not in kept]
-        self._survived(refused)
+        self._survived(survivors(refused, endings))
         return refused
 
     def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:

@@ -13,7 +13,7 @@ from stem.backends.redis.space import POLL_SECONDS, Space, microseconds, pack
 from stem.backends.redis.standing import RedisStanding
 from stem.backends.standing import SIT_SECONDS
 from stem.contracts.broker import Broker
-from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
+from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import ConfigError
 from stem.core.record import TaskError
@@ -173,7 +173,9 @@ class RedisBroker(Broker):
             for push in ending.follow_ups:
                 ids.append(push.envelope.id)
                 rows.append(shapes.pushed(push))
-        return self._refused("settle", leases, (worker, ids), pack(rows))
+        refused = self._asked("settle", leases, (worker, ids), pack(rows))
+        self._survived(survivors(refused, endings))
+        return refused
 
     def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
         if not fallen:
@@ -237,13 +239,20 @@ class RedisBroker(Broker):
             return False
         return bool(self._space.run("push_alike", (*kind, ids), *map(shapes.middle, rows)))
 
-    def _refused(self, script: str, leases: Sequence[Lease], given: Any, *more: bytes) -> list[Lease]:
+    def _refused(self, script: str, leases: Sequence[Lease], given: Any) -> list[Lease]:
+        refused = self._asked(script, leases, given)
+        self._survived(refused)
+        return refused
+
+    def _asked(self, script: str, leases: Sequence[Lease], given: Any, *more: bytes) -> list[Lease]:
         if not leases:
             return []
-        refused = [leases[position - 1] for position in _positions(self._space.run(script, given, *more))]
+        return [leases[position - 1] for position in _positions(self._space.run(script, given, *more))]
+
+    def _survived(self, refused: list[Lease]) -> None:
+        """Whoever speaks has not died: what was reclaimed from it counts as no death."""
         if refused:
             self._space.run("survived", refused)
-        return refused
 
 
 class _Due:

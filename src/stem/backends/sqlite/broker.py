@@ -13,7 +13,7 @@ from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.task import Task, held
 from stem.contracts.broker import Broker
 from stem.core import envelope as envelopes
-from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago
+from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
 from stem.core.envelope import Push, Receipt
 from stem.core.settle import MAX_DEATHS
 
@@ -77,7 +77,7 @@ class SqliteBroker(Broker):
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
         refused = settling.settle(self._space, endings, worker)
-        reclaiming.survived(self._space, refused)
+        reclaiming.survived(self._space, survivors(refused, endings))
         self._pruner.prune_now_and_then()
         return refused
 
