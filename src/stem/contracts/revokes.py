@@ -26,10 +26,14 @@ class Revokes(ABC):
     def expiries(self, *, page: int = 10_000) -> Iterator[list[tuple[str, float]]]:
         """Every live mark's task, and when it expires in the store's seconds, infinity for never; page by page, in no order.
         A mark written meanwhile may be among them or not. A store overrides it where that is quicker than `since`."""
-        version = 0
-        while records := self.since(version, limit=page):
-            version = records[-1].version
+        for records in self.pages(0, page):
             yield [(each.task_id, each.expires_at.timestamp() if each.expires_at else inf) for each in records]
+
+    def pages(self, version: int, limit: int) -> Iterator[list[RevokeRecord]]:
+        """All live records with a higher version, lowest first."""
+        while (records := self.since(version, limit=limit)) and records[-1].version > version:
+            yield records
+            version = records[-1].version
 
     @abstractmethod
     def version(self) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from stem.backends import RevokeStore
 from stem.control.sealing import Trust
 from stem.core.delivery import Delivery, Ending
-from stem.core.errors import StemError
 from stem.core.outcome import Requeue, Revoked
 from stem.core.pause import covers, pause_id
 from stem.core.revoke import RevokeRecord
@@ -65,7 +64,7 @@ class Marks:
             return deliveries, []
         try:
             self.revoked.verify(delivery.lease.id for delivery in deliveries)
-        except StemError:
+        except Exception:  # noqa: BLE001 - whatever it is, the task is in doubt, and the fetcher goes on
             return self._without_undecided(deliveries)
         return self._without_revoked(deliveries)
 
@@ -76,7 +75,7 @@ class Marks:
             return deliveries, []
         try:
             records = self.reasons([delivery.lease.id for delivery in marked])
-        except StemError:
+        except Exception:  # noqa: BLE001 - as above
             records = {}  # that it is revoked is known; why, the store would have said
         endings = []
         for delivery in marked:

@@ -1,7 +1,7 @@
 """Which tasks must not run: the worker's own copy of the revokes, so that asking costs nothing."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from math import inf
 from threading import Lock
@@ -130,7 +130,7 @@ class RevokedTasks:
 
     def _read_on(self) -> int:
         count = 0
-        for page in self._pages(self._seen):
+        for page in self._revokes.pages(self._seen, _PAGE):
             count += self._take(page)
             self._anchor = page[-1]
             self._seen = self._anchor.version
@@ -161,11 +161,6 @@ class RevokedTasks:
         for task_id in task_ids:
             self._unverified.pop(task_id, None)
         return taken
-
-    def _pages(self, version: int) -> Iterator[list[RevokeRecord]]:
-        while page := self._revokes.since(version, limit=_PAGE):
-            yield page
-            version = page[-1].version
 
     def _anchor_holds(self) -> bool:
         """The last mark read must still be there, or a later one for the same task, or have expired: else the store was

@@ -112,5 +112,5 @@ def _line(namespace: str, record: RevokeRecord, more: int) -> Line:
 def _read(text: bytes) -> Line | None:
     try:
         return _decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

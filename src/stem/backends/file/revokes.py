@@ -1,7 +1,7 @@
 """Revokes in a file of lines."""
 
 import os
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -9,6 +9,7 @@ from threading import Lock
 
 from stem.backends.file.journal import Follower, Journal, lines_of
 from stem.backends.file.lines import Line, highest, record, rewritten, written
+from stem.backends.unreadable import readable
 from stem.contracts.revokes import Revokes
 from stem.core.record import moment
 from stem.core.revoke import RevokeRecord, RevokeRequest
@@ -108,11 +109,13 @@ class FileRevokes(Revokes):
         for line in lines:
             if line.namespace != self._namespace:
                 continue
-            self._highest = max(self._highest, line.version)
-            if line.task_id is not None:
-                mark = record(line)
+            before, self._highest = self._highest, max(self._highest, line.version)
+            for mark in readable([line] if line.task_id is not None else [], record):
                 self._latest[mark.task_id] = mark
-                self._log.append(mark)
+                if mark.version > before:
+                    self._log.append(mark)
+                else:  # written by hand
+                    insort(self._log, mark, key=lambda each: each.version)
 
     def _liveness(self) -> Callable[[RevokeRecord], bool]:
         now = moment(self._clock())

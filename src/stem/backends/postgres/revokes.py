@@ -7,6 +7,7 @@ import msgspec
 from stem.backends.postgres.columns import column, json_text, numbers
 from stem.backends.postgres.space import Space
 from stem.backends.postgres.speaking import Row
+from stem.backends.unreadable import readable, readable_since
 from stem.contracts.revokes import Revokes
 from stem.core.record import moment, moment_or_none
 from stem.core.revoke import RevokeRecord, RevokeRequest
@@ -43,12 +44,15 @@ class PostgresRevokes(Revokes):
         ]
 
     def get(self, task_ids: Sequence[str]) -> dict[str, RevokeRecord]:
-        found = [_read(row) for row in self._space.ask("revokes_get", ids=list(task_ids))] if task_ids else []
+        found = readable(self._space.ask("revokes_get", ids=list(task_ids)), _read) if task_ids else []
         by_id = {record.task_id: record for record in found}
         return {id: by_id[id] for id in task_ids if id in by_id}
 
     def since(self, version: int, *, limit: int) -> list[RevokeRecord]:
-        return [_read(row) for row in self._space.ask("revokes_since", version=version, limit=max(0, limit))]
+        def rows_since(version: int, limit: int) -> list[Row]:
+            return self._space.ask("revokes_since", version=version, limit=limit)
+
+        return readable_since(version, limit, rows_since, _read)
 
     def version(self) -> int:
         rows = self._space.ask("revokes_version")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from stem.backends.redis import shapes
 from stem.backends.redis.space import Space, microseconds
+from stem.backends.unreadable import readable
 from stem.contracts.revokes import Revokes
 from stem.core.revoke import RevokeRecord, RevokeRequest
 
@@ -29,21 +30,21 @@ class RedisRevokes(Revokes):
             )
             for request in requests
         ]
-        return [shapes.revoke(shapes.decode_mark(packed)) for packed in self._space.run("revoke", marks)]
+        return [shapes.revoke(packed) for packed in self._space.run("revoke", marks)]
 
     def get(self, task_ids: Sequence[str]) -> dict[str, RevokeRecord]:
         if not task_ids:
             return {}
-        marks = (shapes.decode_mark(packed) for packed in self._space.run("revoked", list(task_ids)))
-        return {mark.task: shapes.revoke(mark) for mark in marks}
+        found = readable(self._space.run("revoked", list(task_ids)), shapes.revoke)
+        return {record.task_id: record for record in found}
 
     def since(self, version: int, *, limit: int) -> list[RevokeRecord]:
         found: list[RevokeRecord] = []
         while len(found) < limit:
             given = {"after": version, "limit": limit - len(found), "stretch": STEP}
             last, *packed = self._space.run("revoked_since", given)
-            found += [shapes.revoke(shapes.decode_mark(each)) for each in packed]
-            if not last:
+            found += readable(packed, shapes.revoke)
+            if not last or int(last) <= version:  # a score written by hand may be none that a number can hold
                 break
             version = int(last)
         return found

@@ -257,7 +257,8 @@ def events(last: int, packed: bytes, after: int, limit: int) -> list[Event]:
     return [_event(first + start + i, *row) for i, row in enumerate(rows[start : start + limit])]
 
 
-def revoke(mark: Marked) -> RevokeRecord:
+def revoke(packed: bytes) -> RevokeRecord:
+    mark = _decode_mark(packed)
     return RevokeRecord(
         task_id=mark.task,
         version=mark.version,
@@ -371,4 +372,4 @@ _encoder = msgspec.json.Encoder()
 _error_decoder = msgspec.json.Decoder(TaskError)
 decode_task = msgspec.msgpack.Decoder(Stored).decode
 _decode_told = msgspec.msgpack.Decoder(Told).decode
-decode_mark = msgspec.msgpack.Decoder(Marked).decode
+_decode_mark = msgspec.msgpack.Decoder(Marked).decode

@@ -1,11 +1,13 @@
 """Revokes in an SQLite file."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
 from stem.backends.sqlite.space import Space
 from stem.backends.sqlite.statements import SQL
+from stem.backends.unreadable import readable, readable_since
 from stem.contracts.revokes import Revokes
 from stem.core.record import moment
 from stem.core.revoke import RevokeRecord, RevokeRequest
@@ -32,12 +34,16 @@ class SqliteRevokes(Revokes):
         wanted = msgspec.json.encode(list(task_ids)).decode()
         with self._space.file.reading() as connection:
             rows = connection.execute(SQL["revoke_get"], (self._space.ns, wanted, self._space.now())).fetchall()
-        return {record.task_id: record for record in (_decode(text) for (text,) in rows)}
+        return {record.task_id: record for record in readable(rows, _read)}
 
     def since(self, version: int, *, limit: int) -> list[RevokeRecord]:
-        parameters = (self._space.ns, version, self._space.now(), max(limit, 0))
-        with self._space.file.reading() as connection:
-            return [_decode(text) for (text,) in connection.execute(SQL["revoke_since"], parameters)]
+        now = self._space.now()
+
+        def rows_since(version: int, limit: int) -> list[tuple[Any, ...]]:
+            with self._space.file.reading() as connection:
+                return connection.execute(SQL["revoke_since"], (self._space.ns, version, now, limit)).fetchall()
+
+        return readable_since(version, limit, rows_since, _read)
 
     def expiries(self, *, page: int = 10_000) -> Iterator[list[tuple[str, float]]]:
         """A read transaction a page: a long one would keep the log from being cut."""
@@ -61,6 +67,15 @@ class SqliteRevokes(Revokes):
     def _row(self, record: RevokeRecord) -> tuple[int, str, int, float | None, bytes]:
         expires_at = None if record.expires_at is None else record.expires_at.timestamp()
         return (self._space.ns, record.task_id, record.version, expires_at, msgspec.json.encode(record))
+
+
+def _read(row: tuple[Any, ...]) -> RevokeRecord:
+    """With the version that it was found by: the record may say another, if somebody has written it by hand."""
+    version, text = row
+    record = _decode(text)
+    if record.version == version:
+        return record
+    return msgspec.structs.replace(record, version=msgspec.convert(version, int))
 
 
 def _record(request: RevokeRequest, version: int, now: float) -> RevokeRecord:

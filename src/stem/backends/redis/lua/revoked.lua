@@ -1,4 +1,4 @@
--- needs: call
+-- needs: call revokes
 -- Revokes.get: the marks of these tasks that have not expired.
 -- INPUT {task ids}
 -- Reply: the packed marks.
@@ -6,8 +6,7 @@ local marks = {}
 for first = 1, #INPUT, SLICE do
   local ids = { unpack(INPUT, first, math.min(first + SLICE - 1, #INPUT)) }
   for _, packed in ipairs(redis.call('HMGET', PREFIX .. 'revokes', unpack(ids))) do
-    local mark = packed and cmsgpack.unpack(packed)
-    if mark and not (mark.expires and mark.expires <= NOW) then
+    if packed and read_mark(packed) then
       marks[#marks + 1] = packed
     end
   end

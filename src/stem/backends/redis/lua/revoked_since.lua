@@ -1,4 +1,4 @@
--- needs: call
+-- needs: call revokes
 -- Revokes.since, one step: of the next `stretch` marks after a version, up to `limit` that have not expired.
 -- INPUT {after, limit, stretch}
 -- Reply: the version to go on from, empty if there is no more; then the packed marks.
@@ -18,9 +18,11 @@ for i, packed in ipairs(redis.call('HMGET', PREFIX .. 'revokes', unpack(ids))) d
     break
   end
   last = found[2 * i]
-  local mark = packed and cmsgpack.unpack(packed)
-  if mark and not (mark.expires and mark.expires <= NOW) then
-    reply[#reply + 1] = packed
+  if packed then
+    local is_live, version = read_mark(packed)
+    if is_live and version == tonumber(last) then -- else somebody has written it by hand, and readers go on from the version
+      reply[#reply + 1] = packed
+    end
   end
 end
 if #reply > INPUT.limit or #ids == INPUT.stretch then
