@@ -39,7 +39,7 @@ from stem.worker.marks import FOLLOW_SECONDS, Marks
 from stem.worker.measures import measures
 from stem.worker.naming import free_name
 from stem.worker.nursery import Child, Nursery
-from stem.worker.once import Once
+from stem.worker.once import NO_ROOM, Once
 from stem.worker.pool import Pool
 from stem.worker.scribe import Scribe
 from stem.worker.settings import Mode, WorkerSettings
@@ -80,7 +80,8 @@ class Parts:
         self.paused: set[str] = set()
         self.is_draining = False
         self._successes = SuccessLog(is_on=settings.log_tasks)
-        self._once = Once(self.store, settings.name)
+        kept_seconds = self._store_settings.retention.results_seconds
+        self._once = Once(self.store, settings.name, kept_seconds=kept_seconds, room=self._at_once)
         self.settler = Settler(self._once, settings.name, self._settled, self._successes)
         self.pool = Pool(
             partial(
@@ -347,11 +348,19 @@ class Parts:
         deliveries, revoked = self.marks.sort(deliveries)
         helds, throttled = self.gate.sort(deliveries)
         helds, begun = self._once.sort(helds)
+        if any(ending.settlement is NO_ROOM for _, ending in begun):
+            self.fetcher.hold_nothing()
         if helds:
             self.pool.offer(helds)
             self._keeper.keep_short(helds)
         if revoked or throttled or parked or begun:
             self.settler.add(revoked + throttled + parked + begun)
+
+    def _at_once(self, held: Held) -> int:
+        """How many like this one can run here at the same moment."""
+        if held.is_inline:
+            return self.settings.lane_concurrency
+        return self.pool.concurrency * (self.settings.async_concurrency if held.is_async else 1)
 
     def _settled(self, helds: Sequence[Held]) -> None:
         self.pool.settled(helds)
