@@ -19,7 +19,7 @@ _DAY_SECONDS = 86400.0
 @click.option("--keep", type=pipeline_options.KeepType(), help="Drop whole days older than this: 90d. Needs a unit.")
 @click.option("--yes", is_flag=True, help="Keep less than a day without asking.")
 @click.option(
-    "--batch", "events", type=click.IntRange(1_000, 10_000_000), metavar="N", help="At most so many events at a time."
+    "--batch", "events", type=click.IntRange(1_000, 10_000_000), metavar="N", help="Read at most N events at a time."
 )
 @pipeline_options.lake
 @pipeline_options.spark
