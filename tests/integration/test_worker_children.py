@@ -1,6 +1,9 @@
 """Processes that a task has started end with it where it is ended early, and with its isolate in any case."""
 
 import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -171,3 +174,18 @@ def test_what_a_stopped_inline_task_has_started_ends_with_it(tmp_path: Path, nam
 def push(fleet: Fleet, name: str, id: str, **args: object) -> str:
     (pushed,) = fleet.push_all([a_push(id, name=name, args=args)])
     return pushed
+
+
+def test_a_reaper_that_was_started_with_sigchld_ignored_ends_with_its_fork_server() -> None:
+    """As under a launcher that does not care for its children."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        words = [sys.executable, "-m", "stem.worker.reaper", str(theirs.fileno())]
+        ignoring = (
+            "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+        )
+        reaper = subprocess.Popen([sys.executable, "-c", ignoring, *words], pass_fds=[theirs.fileno()])
+    try:
+        reaper.wait(30)
+    finally:
+        reaper.kill()

@@ -45,7 +45,13 @@ def test_spark_sees_these_columns_in_a_store_and_in_a_lake(spark: SparkSession, 
     lake.prepared(str(tmp_path / "lake"), "here").show(spark)
     hidden = {"wait_histogram", "run_histogram"}
     merged = [*(column for column in documented("partials") if column[0] not in hidden), *documented("rollups")]
-    views = {"events": documented("events"), "attempts": documented("attempts"), "partials": documented("partials")}
+    views = {name: [*documented(name), *aliases(name)] for name in ("events", "attempts", "partials")}
     for view, expected in {**views, "rollups": merged}.items():
         found = [(field.name, field.dataType.simpleString()) for field in spark.table(view).schema.fields]
         assert found == expected, view
+
+
+def aliases(view: str) -> list[tuple[str, str]]:
+    """Of columns whose own names need quotes."""
+    columns = dict(documented(view))
+    return [(alias, columns[name]) for alias, name in shapes.ALIASES.get(view, {}).items()]

@@ -106,7 +106,12 @@ def _app(session: Session, path: str | None) -> "Iterator[Stem]":
 
 
 def _routed(app: "Stem", name: str, call: dict[str, Any]) -> dict[str, Any]:
-    """With the queue and the retries that a running worker has told for the task, where the flags name none."""
+    """With the queue and the retries that a running worker has told for the task, where the flags name none. Anybody who can
+    write to the store can tell such things, so what is signed does not follow them."""
+    if app.settings.signing_keys:
+        if call["queue"] is None:
+            click.echo("warning: Without --app or --queue a signed call goes to the queue 'default'.", err=True)
+        return call
     try:
         check_exists(app.settings)
     except StoreNotFound:
@@ -125,7 +130,7 @@ def _routed(app: "Stem", name: str, call: dict[str, Any]) -> dict[str, Any]:
                 continue
     if tables:
         known = {each: each for tasks in tables for each in tasks}
-        click.echo(f"warning: No running worker has a task {show.plain(name)}{near(name, known)}", err=True)
+        click.echo(show.plain(f"warning: No running worker has a task {name}{near(name, known)}"), err=True)
     return call
 
 

@@ -77,7 +77,10 @@ class Responder:
             return self._unreadable(raw, error)
         if not command.is_for(self._worker.worker_id):
             return None
-        return sign_reply(self._reply(command), command, self._keyring, namespace=self._namespace)
+        try:
+            return sign_reply(self._reply(command), command, self._keyring, namespace=self._namespace)
+        except RecursionError:
+            return self._unreadable(raw, MessageUnreadable("The command is nested too deeply."))
 
     def flush(self) -> None:
         """Tell what the log has summed up so far."""
@@ -88,6 +91,8 @@ class Responder:
             return self._obey(command)
         except Refused as refusal:
             return self._refuse(command.request_id, command.type, refusal)
+        except RecursionError:
+            raise
         except Exception:
             log.exception("control.failed type=%s request=%s", command.type, command.request_id)
             self._count("failed")

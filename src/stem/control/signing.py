@@ -1,5 +1,7 @@
 """Sign commands and replies when they are sent, verify them before they count."""
 
+import hashlib
+
 import msgspec
 
 from stem.core.control import Auth, Command, Reply, canonical, canonical_reply
@@ -30,7 +32,7 @@ def sign_reply(reply: Reply, command: Command, keyring: Keyring, *, namespace: s
     """As it is where no key can sign."""
     if not keyring.can_sign:
         return reply
-    key_id, signature = keyring.sign(_signed_reply(reply, command.nonce, namespace))
+    key_id, signature = keyring.sign(_signed_reply(reply, command, namespace))
     return msgspec.structs.replace(reply, auth=Auth(signature=signature, key_id=key_id))
 
 
@@ -40,7 +42,7 @@ def verify_reply(reply: Reply, command: Command, keyring: Keyring, *, namespace:
         return
     if not isinstance(reply.auth, Auth):
         raise SignatureInvalid("The reply is not signed.")
-    keyring.verify(reply.auth.key_id, _signed_reply(reply, command.nonce, namespace), reply.auth.signature)
+    keyring.verify(reply.auth.key_id, _signed_reply(reply, command, namespace), reply.auth.signature)
 
 
 def _signed(command: Command, namespace: str) -> bytes:
@@ -48,6 +50,9 @@ def _signed(command: Command, namespace: str) -> bytes:
     return f"stem.control {namespace}\n".encode() + canonical(command)
 
 
-def _signed_reply(reply: Reply, nonce: str | None, namespace: str) -> bytes:
-    """With the nonce of the command, so that an answer to one cannot be shown as the answer to another."""
-    return f"stem.control.reply {namespace} {nonce}\n".encode() + canonical_reply(reply)
+def _signed_reply(reply: Reply, command: Command, namespace: str) -> bytes:
+    """With a digest of the whole command, its signature included: an answer to one, or to a forged twin of it, cannot be shown
+    as the answer to another."""
+    signature = command.auth.signature if command.auth is not None else ""
+    digest = hashlib.sha256(_signed(command, namespace) + signature.encode()).hexdigest()
+    return f"stem.control.reply {namespace} {digest}\n".encode() + canonical_reply(reply)

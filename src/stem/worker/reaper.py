@@ -27,16 +27,16 @@ def watch(server: int, supervisor: int) -> int:
         if (heard is not None and heard.si_signo == END) or os.getppid() != supervisor:
             with suppress(ProcessLookupError):
                 os.kill(server, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                if found[0] == server:
-                    return os.waitstatus_to_exitcode(found[1])
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            if found[0] == server:
+                return os.waitstatus_to_exitcode(found[1])
 
 
 def main() -> NoReturn:
     # The supervisor hears what the terminal and the service manager say, and tells the others.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it was ignored, nobody could wait for the fork server
     adopt_orphans()
     control, supervisor = int(sys.argv[1]), os.getppid()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, END})

@@ -63,7 +63,6 @@ class Server:
                 os._exit(0)
             if wake in readable:
                 os.read(wake, 4096)
-                kill_children(self._spared)  # before anybody hears that their isolate is dead
                 self._report_dead()
             if self._control.fileno() in readable:
                 self._answer(*_receive(self._control))
@@ -136,12 +135,14 @@ class Server:
         return child.pid
 
     def _report_dead(self) -> None:
-        for pid in list(self._children):
-            found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if found is not None:
-                self._children.discard(pid)
-                code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
-                self._tell(Exited(pid, code))
+        looked = [(pid, os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)) for pid in self._children]
+        dead = [(pid, found) for pid, found in looked if found is not None]
+        if dead and self._forks:  # else threads of the app may have started what is there; the reaper ends it with the worker
+            kill_children(self._spared)  # before anybody hears that their isolate is dead
+        for pid, found in dead:
+            self._children.discard(pid)
+            code = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+            self._tell(Exited(pid, code))
 
     def _tell(self, reply: Reply) -> None:
         try:

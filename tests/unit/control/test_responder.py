@@ -361,7 +361,29 @@ def test_a_reply_is_signed_for_its_command_its_worker_and_what_it_says() -> None
         verify_reply(reply, command, rig.keyring, namespace="another-fleet")
     refusal = rig.say(change(command, auth=None))
     assert refusal is not None
-    verify_reply(refusal, command, rig.keyring, namespace="ns")
+    verify_reply(refusal, change(command, auth=None), rig.keyring, namespace="ns")
+
+
+@pytest.mark.parametrize("twin", [{"auth": None}, {"type": "shutdown"}], ids=["unsigned", "altered"])
+def test_the_refusal_of_a_forged_twin_is_no_answer_to_the_genuine_command(twin: dict[str, Any]) -> None:
+    rig = Rig(OLD)
+    genuine = sign(rig.command(), rig.keyring, namespace="ns")
+    refusal = rig.say(msgspec.structs.replace(genuine, **twin))
+    assert refusal is not None and code_of(refusal) == "signature-invalid"
+    with pytest.raises(SignatureInvalid):
+        verify_reply(refusal, genuine, rig.keyring, namespace="ns")
+    answer = rig.say(genuine)
+    assert answer is not None
+    verify_reply(answer, genuine, rig.keyring, namespace="ns")
+
+
+def test_a_command_that_is_nested_too_deeply_is_refused_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig(OLD)
+    plain = encode_command(rig.command(payload={"deep": "here"}))
+    for depth in (900, 990, 1_500):
+        reply = rig.responder.answer(plain.replace(b'"here"', b"[" * depth + b"]" * depth))
+        assert reply is None or code_of(reply) in ("signature-invalid", "invalid-command")
+    assert "Traceback" not in caplog.text
 
 
 def test_a_thousand_forgeries_are_two_lines_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
