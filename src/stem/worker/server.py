@@ -137,7 +137,8 @@ class Server:
     def _report_dead(self) -> None:
         looked = [(pid, os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)) for pid in self._children]
         dead = [(pid, found) for pid, found in looked if found is not None]
-        if dead and self._forks:  # else threads of the app may have started what is there; the reaper ends it with the worker
+        # Where isolates are not forked, threads of the app may have started what is there; the reaper ends it with the worker.
+        if dead and self._forks:
             kill_children(self._spared)  # before anybody hears that their isolate is dead
         for pid, found in dead:
             self._children.discard(pid)
