@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import asyncpg
@@ -12,6 +13,8 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from stem import Bulk, Stem, UsageError
+from stem.client.link import Link
+from stem.contracts.async_connection import AsyncConnection
 from support.servers import PostgresServer
 
 Opening = Callable[[PostgresServer], AbstractAsyncContextManager[Any]]
@@ -51,6 +54,68 @@ def app(postgres_server: PostgresServer, namespace: str) -> Iterator[Stem]:
 
 def waiting(app: Stem) -> int:
     return app.store.broker.depth(["default"])["default"].ready
+
+
+def test_an_enqueue_that_is_cancelled_between_its_statements_writes_nothing_more(
+    app: Stem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    may_go_on, is_over = Event(), Event()
+
+    class Connection:
+        async def execute(self, query: str) -> None:
+            said.append(query)
+
+    def push(_: Link, pushes: object, connection: AsyncConnection) -> None:
+        try:
+            connection.run(connection.connection.execute("look"))
+            may_go_on.wait(30)
+            connection.run(connection.connection.execute("push"))
+        finally:
+            is_over.set()
+
+    async def use() -> None:
+        pushing = asyncio.create_task(app.link.apush([], Connection()))
+        while not said:
+            await asyncio.sleep(0.01)
+        pushing.cancel()
+        await asyncio.sleep(0)
+        may_go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await pushing
+        said.append("rollback")
+        await asyncio.to_thread(is_over.wait, 30)
+
+    monkeypatch.setattr(Link, "push", push)
+    asyncio.run(use())
+    assert said == ["look", "rollback"]
+
+
+def test_an_enqueue_that_is_cancelled_in_a_statement_stops_at_once_and_leaves_the_connection_usable(
+    app: Stem, postgres_server: PostgresServer
+) -> None:
+    async def use() -> None:
+        async with psycopg_async(postgres_server) as other, psycopg_async(postgres_server) as mine:
+            await app.tasks["work"].options(connection=other, id="same").aenqueue()
+            pushing = asyncio.create_task(app.tasks["work"].options(connection=mine, id="same").aenqueue())
+            while not await blocked(other, mine):
+                await asyncio.sleep(0.02)
+            pushing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await pushing  # the other still holds the id
+            await mine.rollback()
+            await other.rollback()
+            await mine.execute("SELECT 1")
+            await mine.commit()
+
+    asyncio.run(asyncio.wait_for(use(), 60))
+    assert waiting(app) == 0
+
+
+async def blocked(asking: Any, asked: Any) -> bool:
+    query = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
+    found = await (await asking.execute(query, (asked.info.backend_pid,))).fetchone()
+    return bool(found[0])
 
 
 @pytest.mark.parametrize("opening", OPENINGS, ids=lambda opening: opening.__name__)

@@ -80,7 +80,15 @@ class Link:
         if not is_async(connection):
             return self.push(pushes, connection)  # the caller's connection belongs to the caller's thread
         on_its_loop = AsyncConnection(connection, asyncio.get_running_loop())
-        return await asyncio.to_thread(self.push, pushes, on_its_loop)
+        pushing = asyncio.ensure_future(asyncio.to_thread(self.push, pushes, on_its_loop))
+        try:
+            return await asyncio.shield(pushing)
+        except asyncio.CancelledError:
+            on_its_loop.give_up()
+            await asyncio.wait([pushing])  # the caller rolls back next; nothing may be written after that
+            if not pushing.cancelled():
+                pushing.exception()  # looked at, so that nobody is told of it: the caller asked for no answer
+            raise
 
     @contextmanager
     def revokes(self) -> Iterator[Revokes]:
