@@ -16,7 +16,9 @@ _TOKEN_ALONE = re.compile(r"^(https?://)[^/?#@:]+@", re.I)
 _OPTION = re.compile(r"(?<=[?&;#])([^=&;#\s'\"]+)=[^&;#\s'\"]*")
 _HOSTS = re.compile(r"(?:(?:\[[0-9A-Fa-f:.%]*\]|[^\s:@,\[\]]*)(?::\d*)?(?:,|$))*")
 # In a sentence a URL ends at a blank or a quote. `user:password@` is what a remedy says, and nobody's password.
-_USERINFO_WITHIN = re.compile(r"([A-Za-z][\w+.\-]*://[^\s/?#@:'\"]*):(?!password@)[^\s/?#'\"]*@")
+_USERINFO_WITHIN = re.compile(
+    r"([A-Za-z][\w+.\-]*://[^\s/?#@:'\"]*):(?!password@)(?:[^\s/?#'\"]*|(?!\d+[/?#])[^\s'\"]*)@"
+)
 _SETTING_WITHIN = re.compile(r"([A-Za-z_]\w*(?:\.[\w\-]+)+)(\s*=\s*['\"]?|['\"]\s*:\s*['\"]?)([^\s'\",;]+)")
 
 
@@ -37,7 +39,7 @@ def masked(url: str) -> str:
 
 def masked_options(options: Mapping[str, str]) -> dict[str, str]:
     """Settings by name, such as Spark's: those whose name says so are not shown, the others as addresses are."""
-    return {name: MASK if is_secret(name) else masked_text(value) for name, value in options.items()}
+    return {name: MASK if is_secret(name) else _masked_value(value) for name, value in options.items()}
 
 
 def masked_text(text: str) -> str:
@@ -66,6 +68,11 @@ def masked_path(path: str) -> str:
 def is_secret(name: str) -> bool:
     """Whether a value of that name is not to be shown."""
     return _SECRET_NAME.search(name) is not None and _PATHS.search(name) is None
+
+
+def _masked_value(value: str) -> str:
+    is_address = "://" in value and not any(c.isspace() for c in value)
+    return masked(value) if is_address else masked_text(value)
 
 
 def _without_value(option: re.Match[str]) -> str:

@@ -108,3 +108,14 @@ def test_settings_tell_no_secret_of_themselves() -> None:
 def test_a_key_in_place_of_its_path_is_not_shown() -> None:
     assert masked_path("/etc/stem/key.pem") == "/etc/stem/key.pem"
     assert masked_path("-----BEGIN PRIVATE KEY-----\nMIG") == "***"
+
+
+@pytest.mark.parametrize("secret", ["abc/def+ghi", "a?b", "a#b", "p@ss/word"])
+def test_a_password_with_characters_of_a_url_in_it_is_not_shown(secret: str) -> None:
+    url = f"s3a://AKIAX:{secret}@bucket/lake"
+    for shown in (
+        masked(url),
+        masked_text(f"{url} cannot be reached."),
+        masked_options({"fs.defaultFS": url})["fs.defaultFS"],
+    ):
+        assert secret not in shown and "bucket/lake" in shown
