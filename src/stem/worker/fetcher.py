@@ -98,17 +98,17 @@ class Fetcher:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            room = self._wanted()
-            if room <= 0:
-                self._await_room()
-                continue
             try:
+                room = self._wanted()
+                if room <= 0:
+                    self._await_room()
+                    continue
                 is_more = self._claim(room)
                 self.polled_at, self.has_polled = time.monotonic(), True
                 if not is_more:
                     self._turns.wait(self._round_seconds, self._idle, self._lease_seconds)
                 self._backoff.succeeded()
-            except StemError as error:
+            except Exception as error:  # noqa: BLE001 - without this thread the worker would claim nothing any more
                 if not self._stopped.is_set():
                     self._lost(error)
 
@@ -166,10 +166,13 @@ class Fetcher:
             self._room.wait(timeout=min(1.0, self._round_seconds))
         self.polled_at = time.monotonic()
 
-    def _lost(self, error: StemError) -> None:
+    def _lost(self, error: Exception) -> None:
         self.polled_at = time.monotonic()  # it was told no; a loop that is told nothing is the one that hangs
         if not self._backoff.is_failing:
-            log.warning("store.lost while claiming: %s", error)
+            if isinstance(error, StemError):
+                log.warning("store.lost while claiming: %s", error)
+            else:
+                log.error("claiming.failed: %s", type(error).__name__, exc_info=error)
             self._reduced_by = set(self._pool.held)
             self._ahead = min(self._prefetch, self._pool.concurrency)
         self._stopped.wait(self._backoff.failed())

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from stem.backends.redis import shapes
+from stem.backends.redis.claimed import read_claimed
 from stem.backends.redis.queues import occupied
 from stem.backends.redis.space import POLL_SECONDS, Space, microseconds, pack
 from stem.backends.redis.standing import RedisStanding
@@ -64,8 +65,7 @@ class RedisBroker(Broker):
         while more and len(deliveries) < limit:
             given = {"queues": names, "limit": limit - len(deliveries), "lease": lease, "expired": _EXPIRED}
             more, claimed, aside, due = self._space.run("claim", given)
-            bodies = iter(aside)
-            deliveries += [shapes.delivery(packed, bodies) for packed in claimed]
+            deliveries += read_claimed(self._space, claimed, iter(aside))
         if len(deliveries) < limit:
             self._emptied = Emptied(names, mark, None if due < 0 else monotonic() + due / 1_000_000)
         else:

@@ -24,6 +24,7 @@ from stem.core.revoke import RevokeRecord
 
 FORMAT = 1  # of a packed task
 RAN = "ran"  # a row of the log that is two events
+_HEAD, _STATE, _ASIDE, _ID = 14, 3, 6, 17  # bytes before the state; places of fields. As in tasks.lua
 SMALL = 1024  # bytes; so long a body lies in its task, a longer one beside it, so that changes need not copy it
 
 Pushed = tuple[Any, ...]  # as push.lua takes it
@@ -221,8 +222,36 @@ def record(task: Stored) -> TaskRecord:
 def delivery(packed: bytes, bodies: Iterator[bytes]) -> Delivery:
     """Of a claimed task; `bodies` has those that lie beside theirs."""
     task = decode_task(packed)
-    body = task.body.encode() if isinstance(task.body, str) else next(bodies)
+    body = next(bodies, b"") if task.aside else str(task.body or "").encode()
     return Delivery(Lease(task.id, task.fence), task.name, task.queue, task.attempt, task.deaths, body)
+
+
+def mended(packed: bytes, bodies: Iterator[bytes]) -> tuple[Delivery, bytes] | None:
+    """Of a claimed task whose fields are not what they must be, because somebody has written it by hand: one that the worker
+    parks as unreadable, and how it is to be stored so that its dead letter can be read. None: it cannot even be named."""
+    try:
+        found = msgspec.msgpack.decode(packed)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    fields = msgspec.structs.fields(Stored)
+    if not isinstance(found, list) or len(found) != len(fields) or not isinstance(found[_ID], str):
+        return None
+    if found[_ASIDE] is not False and found[_ASIDE] is not None:
+        next(bodies, b"")
+    values = [_or_none(value, field.type) for value, field in zip(found, fields, strict=True)]
+    task = Stored(*values)
+    rest = b"".join(msgspec.msgpack.encode(value) for value in values[_STATE:])
+    return Delivery(Lease(task.id, task.fence), task.name, task.queue, task.attempt, task.deaths, b""), packed[
+        :_HEAD
+    ] + rest
+
+
+def _or_none(value: Any, type: Any) -> Any:
+    """The value, or what says nothing if it is of another type."""
+    try:
+        return msgspec.convert(value, type)
+    except msgspec.MsgspecError:
+        return State.QUEUED if type is State else "" if type is str else 0 if type is int else False
 
 
 def numbered_letter(packed: bytes, body: bytes) -> tuple[int, DeadLetter]:

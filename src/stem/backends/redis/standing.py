@@ -2,7 +2,10 @@
 
 import secrets
 
+import msgspec
+
 from stem.backends.redis import shapes
+from stem.backends.redis.claimed import read_claimed
 from stem.backends.redis.space import Space, microseconds
 from stem.backends.standing import DEAF_SECONDS, SEAT_SECONDS, Seat, Standing
 
@@ -34,7 +37,10 @@ class RedisStanding(Standing):
 
     def hear(self, packed: bytes) -> bool:
         """False: it was asked for before."""
-        handed = shapes.delivery(packed, iter(()))
+        try:
+            handed = shapes.delivery(packed, iter(()))
+        except (msgspec.MsgspecError, ValueError):  # anybody can publish anything; what was handed over is asked for
+            return False
         if self._handed.was_asked_for(handed.lease.id):
             return False
         self._received(handed)
@@ -54,6 +60,6 @@ class RedisStanding(Standing):
             "heard": heard,
         }
         due, packed, oldest = self._space.run("stand", said, within=within)
-        self._handed.answered(heard, [shapes.delivery(each, iter(())) for each in packed])
+        self._handed.answered(heard, read_claimed(self._space, packed, iter(())))
         self._seat = Seat.taken(self._number, queues, lease_seconds, room - len(packed)) if room > 0 else None
         return due, oldest

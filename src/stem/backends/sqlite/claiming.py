@@ -3,6 +3,7 @@
 import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
+from types import NoneType
 from typing import Any
 
 from stem.backends.sqlite.draft import Draft
@@ -17,6 +18,7 @@ _PROMOTED_AT_ONCE = 5_000
 _EXPIRED_AT_ONCE = 1_000
 _PROMOTING_STEPS = 20  # when a million fall due together, no claim makes all of them ready
 _LOOKED_AT_AGAIN = 100  # at least, once some had expired: where one has, more have
+_TIMES = (float, NoneType)
 _EXPIRED = TaskError("Expired", "It expired before it could start.")
 
 
@@ -85,6 +87,16 @@ def _lease(
             if len(deliveries) == limit:
                 break
             taken[queue] = (space.ns, queue, rank, seq)  # each gives from its front, so what goes is all up to here
+            if (
+                type(body) is not bytes
+                or type(attempt) is not int
+                or type(deaths) is not int
+                or type(name) is not str
+                or type(expires_at) not in _TIMES
+                or type(visibility_timeout) not in _TIMES
+            ):
+                name, attempt, deaths = connection.execute(SQL["task_mend"], (seq,)).fetchone()
+                visibility_timeout, expires_at, body = None, None, b""  # which the worker parks as unreadable
             if expires_at is not None and expires_at <= now:
                 expired.append(seq)
             else:

@@ -69,12 +69,13 @@ repeat
   local packs, keys = fetch('t:', found)
   for i, packed in ipairs(packs) do
     if packed then
-      local _, state, expires, visible, is_aside = cmsgpack.unpack_limit(packed, 4, HEAD)
-      if expires and expires <= NOW then
+      -- What cannot be read, or is no moment, somebody has written by hand: it must not keep the others back.
+      local is_read, _, state, expires, visible, is_aside = pcall(cmsgpack.unpack_limit, packed, 4, HEAD)
+      if type(expires) == 'number' and expires <= NOW then
         expire(found[i], keys[i], packed, INPUT.expired)
         expired = expired + 1
-      elseif not TERMINAL[state] then
-        lease(found[i], keys[i], packed, only or queues[i], visible)
+      elseif is_read and state ~= nil and not TERMINAL[state] then
+        lease(found[i], keys[i], packed, only or queues[i], type(visible) == 'number' and visible)
         if is_aside then
           aside[#aside + 1] = found[i]
         end
