@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark test-packaging check lock bench bench-worker bench-control bench-pipeline clean
+.PHONY: help demo test test-spark test-packaging check shape lock bench bench-worker bench-control bench-pipeline clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ check: $(VENV)/dev ## format, lint, types, import rule
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+shape: ## print sizes, branches, import cycles and repeated names
+	$(PYTHON) tools/shape.py $(ARGS)
 
 bench: $(VENV)/dev ## measure the stores against their bars (takes minutes)
 	$(BIN)/python benchmarks/stores.py $(ARGS)

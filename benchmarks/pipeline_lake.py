@@ -17,11 +17,11 @@ import psutil
 
 from pipeline_session import started
 from stem.backends import connect
-from stem.backends.sqlite import log
-from stem.core.config import Retention, Settings
-from stem.pipeline import lake as lakes
-from stem.pipeline.flow import Batch, Flow
-from stem.pipeline.report import period, report
+from stem.backends.sqlite.log import event_rows
+from stem.core.settings.app import Retention, Settings
+from stem.pipeline.lake import lake as lakes
+from stem.pipeline.lake.stream_to_lake import Batch, StreamToLake
+from stem.pipeline.report.report import period, report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,10 +41,10 @@ _KEEP = Retention(events_count=10**9)
 def fill(url: str, tasks: int, *, since_seconds: float = 6 * 3600) -> None:
     """So many tasks, three events each, spread over some hours, written as the broker writes its log."""
     store = connect(url, Settings(retention=_KEEP))
-    space = store.events._space  # type: ignore[attr-defined]
+    space = store.events._namespace  # type: ignore[attr-defined]
     start, step = time.time() - since_seconds, since_seconds / tasks
     for first in range(0, tasks, 5000):
-        lines: list[log.Line] = []
+        lines: list[event_rows.Line] = []
         for n in range(first, min(first + 5000, tasks)):
             at, run = start + n * step, 0.01 + n * 7919 % 1000 / 500
             name, worker, id = f"shop.task{n % 7}", f"host-{n % 4}:4711", f"0197f3a2-7c1e-7d44-9b0a-{n:012d}"
@@ -56,12 +56,12 @@ def fill(url: str, tasks: int, *, since_seconds: float = 6 * 3600) -> None:
                 ("started", begun, id, name, "default", 0, worker, at, begun, None),
                 ("retried" if is_bad else "succeeded", begun + run, id, name, "default", 0, worker, at, begun, error),
             ]
-        with space.file.writing() as connection:
-            log.append(connection, space, lines)
+        with space.database.writing() as connection:
+            event_rows.append(connection, space, lines)
     store.upkeep.close()
 
 
-def ingest(start: Start, tasks: int = 400_000, *, events_a_batch: int = 100_000) -> dict[str, float]:
+def ingest(start: Start, tasks: int = 400_000, *, events_per_batch: int = 100_000) -> dict[str, float]:
     """The first two batches warm Spark up."""
     with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
         url = f"sqlite:///{folder}/stem.db"
@@ -73,7 +73,9 @@ def ingest(start: Start, tasks: int = 400_000, *, events_a_batch: int = 100_000)
             batches.append(batch)
             marks.append((time.perf_counter(), _cpu_seconds()))
 
-        flow = Flow(Settings(broker_url=url), f"{folder}/lake", told=told, events_a_batch=events_a_batch)
+        flow = StreamToLake(
+            Settings(broker_url=url), f"{folder}/lake", on_batch=told, events_per_batch=events_per_batch
+        )
         flow.run(start)
         events = sum(batch.events for batch in batches[2:])
         (wall, cpu), (wall_end, cpu_end) = marks[1], marks[-1]
@@ -109,7 +111,7 @@ def freshness(start: Start, seconds: float = 30.0) -> dict[str, float]:
                 written.append((offset, time.time()))
 
         producer = threading.Thread(target=produce)
-        flow = Flow(Settings(broker_url=url), f"{folder}/lake", follow=True, told=told)
+        flow = StreamToLake(Settings(broker_url=url), f"{folder}/lake", follow=True, on_batch=told)
         end = 0.0
 
         def is_wanted() -> bool:
@@ -131,10 +133,10 @@ def reporting(start: Start, attempts: int = 1_000_000) -> dict[str, float]:
         url = f"sqlite:///{folder}/stem.db"
         fill(url, attempts, since_seconds=23 * 3600)
         spark = start()
-        Flow(Settings(broker_url=url), f"{folder}/lake").run(lambda: spark)
+        StreamToLake(Settings(broker_url=url), f"{folder}/lake").run(lambda: spark)
         spark.stop()
         spark = start()
-        lake = lakes.opened(f"{folder}/lake")
+        lake = lakes.open_lake(f"{folder}/lake")
         since, until = period(86400, time.time())
 
         def once() -> float:
@@ -149,14 +151,14 @@ def reporting(start: Start, attempts: int = 1_000_000) -> dict[str, float]:
 def curve(start: Start, sizes: tuple[int, ...] = SIZES) -> dict[str, float]:
     """What lakes of growing size cost, each filled by one run in a warm session: the start of its stream, then its events."""
     figures = {}
-    ingest(start, 200_000, events_a_batch=60_000)  # warm
+    ingest(start, 200_000, events_per_batch=60_000)  # warm
     spent: dict[int, float] = {}
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="stem-bench-") as folder:
             url = f"sqlite:///{folder}/stem.db"
             fill(url, size // 3)
             cpu, wall = _cpu_seconds(), time.perf_counter()
-            Flow(Settings(broker_url=url), f"{folder}/lake").run(start)
+            StreamToLake(Settings(broker_url=url), f"{folder}/lake").run(start)
             spent[size] = _cpu_seconds() - cpu
             figures[f"{size:,} events, s"] = time.perf_counter() - wall
             figures[f"{size:,} events, CPU s"] = spent[size]

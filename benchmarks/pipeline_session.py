@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from stem.pipeline import java
-from stem.pipeline.session import session
+from stem.pipeline.spark import class_archive, java
+from stem.pipeline.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +20,6 @@ def started(executors: int = 0) -> "SparkSession":
     """Executors are processes of their own, as on a cluster; 0: none, Spark works in this process's own JVM."""
     if not executors:
         return session("bench", master=EMBEDDED)
-    swift = " ".join(java.find().start_options())
+    swift = " ".join(class_archive.start_options(java.find()))
     conf = _CLUSTER | {"spark.executor.extraJavaOptions": swift}
     return session("bench", master=f"local-cluster[{executors},1,1024]", conf=conf)

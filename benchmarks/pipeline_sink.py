@@ -22,14 +22,14 @@ from pipeline_session import started
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from stem.backends import connect
-from stem.core.config import Retention, Settings
+from stem.core.settings.app import Retention, Settings
 from support.servers import PostgresServer, RedisServer
 from support.until import until
 
 ROWS = 200_000
 ROUNDS = 5
 PARTITIONS = 2
-BARS = {"sqlite": 100_000, "postgres": 100_000, "redis": 60_000}
+BARS = {"sqlite": 100_000, "postgres": 40_000, "redis": 60_000}
 KEPT = Retention(events_count=10_000_000)
 SERVERS: list[psutil.Process] = []  # that are no children of this process
 

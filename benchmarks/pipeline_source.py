@@ -19,11 +19,11 @@ import psutil
 
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Retention, Settings
 from stem.core.delivery import Ending
 from stem.core.envelope import VERSION, Envelope, Push, encode_args
 from stem.core.outcome import Dead, Done
 from stem.core.record import TaskError, moment
+from stem.core.settings.app import Retention, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -129,7 +129,7 @@ def _end_some(store: Store, count: int) -> int:
 
 
 def main() -> int:
-    from stem.pipeline.session import session
+    from stem.pipeline.spark.session import session
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=1_000_000)

@@ -25,11 +25,11 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Retention, Settings
 from stem.core.delivery import Ending
 from stem.core.envelope import VERSION, Envelope, Push
 from stem.core.ids import uuid7
 from stem.core.outcome import Done
+from stem.core.settings.app import Retention, Settings
 from support.servers import PostgresServer, RedisServer
 
 QUEUE = "bench"

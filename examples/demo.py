@@ -222,7 +222,7 @@ def warm_stop() -> Iterator[Row]:
     with worker("four") as four:
         handles[20].wait(PATIENCE_SECONDS)
         four.send_signal(signal.SIGTERM)
-        until(lambda: "worker.stopping" in worker_log("four"))
+        until(lambda: "worker.stop_requested" in worker_log("four"))
         (place / "mounted").touch()
         yield "exit code after TERM in the middle of 400 tasks", 0, four.wait(PATIENCE_SECONDS)
     left = app.store.broker.depth(["files"])["files"]
@@ -248,18 +248,18 @@ def history() -> Iterator[Row]:
 def spark_report() -> Iterator[Row]:
     """All of it as data: into a lake, each event once, and out as a report."""
     from stem.pipeline import session
-    from stem.pipeline.flow import Flow
-    from stem.pipeline.lake import opened
-    from stem.pipeline.report import report
-    from stem.pipeline.report_text import text
+    from stem.pipeline.lake.lake import open_lake
+    from stem.pipeline.lake.stream_to_lake import StreamToLake
+    from stem.pipeline.report.report import report
+    from stem.pipeline.report.text import text
 
     batches: list[int] = []
     spark = session("demo")
-    Flow(settings=app.settings, root=str(place / "lake"), told=lambda batch: batches.append(batch.events)).run(
-        lambda: spark
-    )
+    StreamToLake(
+        settings=app.settings, root=str(place / "lake"), on_batch=lambda batch: batches.append(batch.events)
+    ).run(lambda: spark)
     now = datetime.now(UTC)
-    made = report(opened(str(place / "lake")), spark, since=now - timedelta(hours=1), until=now)
+    made = report(open_lake(str(place / "lake")), spark, since=now - timedelta(hours=1), until=now)
     spark.stop()
     console.print(text(made), markup=False, highlight=False)
     kinds = count_events()

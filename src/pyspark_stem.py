@@ -20,27 +20,27 @@ class DefaultSource(DataSource):
         return "stem"
 
     def schema(self) -> str:
-        from stem.pipeline.asked import table_of
-        from stem.pipeline.shapes import SHAPES
+        from stem.pipeline.schemas import SHAPES
+        from stem.pipeline.source.read_options import table_of
 
         return SHAPES[table_of(self.options)]
 
     def reader(self, schema: "StructType") -> "DataSourceReader":
-        from stem.pipeline.source import StemReader
+        from stem.pipeline.source.source import StemReader
 
         return StemReader(self.options, schema)
 
     def streamReader(self, schema: "StructType") -> "DataSourceStreamReader":
-        from stem.pipeline.stream import StemStreamReader
+        from stem.pipeline.source.stream import StemStreamReader
 
         return StemStreamReader(self.options, schema)
 
     def writer(self, schema: "StructType", overwrite: bool) -> "DataSourceWriter":
-        from stem.pipeline.sink import StemWriter
+        from stem.pipeline.sink.sink import StemWriter
 
         return StemWriter(self.options, schema, overwrite)
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> "DataSourceStreamWriter":
-        from stem.pipeline.sink import StemStreamWriter
+        from stem.pipeline.sink.sink import StemStreamWriter
 
         return StemStreamWriter(self.options, schema, overwrite)

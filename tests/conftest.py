@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Retention, Settings
-from support.below import url_below
+from stem.core.settings.app import Retention, Settings
 from support.servers import PostgresServer, RedisServer
 
 # A machine that is busy with other tests is slow at times; that is nothing that a property says. And what holds today is to
@@ -72,8 +71,6 @@ def url_of(backend: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"memory://space{next(_names)}"
     if backend == "sqlite":
         return f"sqlite:///{tmp_path}/stem.db"
-    if backend == "below":
-        return url_below(request.getfixturevalue("postgres_server"))
     server: RedisServer | PostgresServer = request.getfixturevalue(f"{backend}_server")
     return server.url
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from stem.pipeline.report import TaskFigures
+    from stem.pipeline.report.report import TaskFigures
 
 HERE = Path(__file__).parent
 ORDERS = 2000
@@ -98,16 +98,16 @@ def lake(spark: "SparkSession", place: Path) -> Iterator[Row]:
     """Out: events into the lake, each once; and the report."""
     from tasks import app
 
-    from stem.pipeline.ask import ask
-    from stem.pipeline.flow import Flow
-    from stem.pipeline.lake import opened
-    from stem.pipeline.report import report
-    from stem.pipeline.report_html import html
+    from stem.pipeline.lake.lake import open_lake
+    from stem.pipeline.lake.sql import run_query
+    from stem.pipeline.lake.stream_to_lake import StreamToLake
+    from stem.pipeline.report.html import html
+    from stem.pipeline.report.report import report
 
     for _ in range(2):  # the second run finds nothing new
-        Flow(settings=app.settings, root=app.settings.pipeline.lake).run(lambda: spark)
-    there = opened(app.settings.pipeline.lake)
-    _, counted = ask(there, spark, "select count(*), count(distinct offset) from events", limit=1)
+        StreamToLake(settings=app.settings, root=app.settings.pipeline.lake).run(lambda: spark)
+    there = open_lake(app.settings.pipeline.lake)
+    _, counted = run_query(there, spark, "select count(*), count(distinct offset) from events", limit=1)
     events = int(app.store.events.head() or 0)
     yield "events in the lake, and different ones", [events, events], counted[0]
     now = datetime.now(UTC)
@@ -121,8 +121,8 @@ def triage(spark: "SparkSession", place: Path) -> Iterator[Row]:  # noqa: ARG001
     """Twenty mailboxes are full for one reason: one cluster, one replay."""
     from tasks import app
 
-    from stem.pipeline.triage import replay
-    from stem.pipeline.triage import triage as clusters
+    from stem.pipeline.report.triage import replay
+    from stem.pipeline.report.triage import triage as clusters
 
     [full] = [each for each in clusters(app.store) if each.task == "order.confirm"]
     yield "letters that died of the same", ORDERS // 100, full.count
@@ -138,9 +138,9 @@ def whatif(spark: "SparkSession", place: Path) -> Iterator[Row]:  # noqa: ARG001
     from tasks import app
 
     from stem.core.autoscale import Autoscale
-    from stem.pipeline.whatif import Model
-    from stem.pipeline.whatif_grid import front, grid, predicted
-    from stem.pipeline.whatif_trace import of_lake
+    from stem.pipeline.whatif.grid import front, grid, predicted
+    from stem.pipeline.whatif.simulate import Model
+    from stem.pipeline.whatif.trace import of_lake
 
     trace = of_lake(spark, app.settings.pipeline.lake)
     points = predicted(spark, trace, grid(Autoscale(), minimum=[1, 2], maximum=[2, 4, 8]), Model())

@@ -11,15 +11,14 @@ __version__: str
 
 if TYPE_CHECKING:
     from stem.client.app import Stem as Stem
-    from stem.client.context import TaskContext as TaskContext
-    from stem.client.context import current_task as current_task
-    from stem.client.handle import TaskHandle as TaskHandle
     from stem.client.middleware import Middleware as Middleware
-    from stem.client.sender import Bulk as Bulk
-    from stem.client.sender import Item as Item
-    from stem.client.task import AsyncTask as AsyncTask
-    from stem.client.task import Task as Task
-    from stem.core.config import Settings as Settings
+    from stem.client.run.context import TaskContext as TaskContext
+    from stem.client.run.context import current_task as current_task
+    from stem.client.send.handle import TaskHandle as TaskHandle
+    from stem.client.send.sender import Bulk as Bulk
+    from stem.client.send.sender import Item as Item
+    from stem.client.task.task import AsyncTask as AsyncTask
+    from stem.client.task.task import Task as Task
     from stem.core.errors import ConfigError as ConfigError
     from stem.core.errors import DeadLetterNotFound as DeadLetterNotFound
     from stem.core.errors import Drop as Drop
@@ -44,17 +43,18 @@ if TYPE_CHECKING:
     from stem.core.retry import Delays as Delays
     from stem.core.retry import Exponential as Exponential
     from stem.core.retry import Fixed as Fixed
+    from stem.core.settings.app import Settings as Settings
     from stem.worker.settings import WorkerSettings as WorkerSettings
     from stem.worker.supervisor import Worker as Worker
 
 _HOMES = {
     "stem.client.app": ("Stem",),
-    "stem.client.context": ("TaskContext", "current_task"),
-    "stem.client.handle": ("TaskHandle",),
+    "stem.client.run.context": ("TaskContext", "current_task"),
+    "stem.client.send.handle": ("TaskHandle",),
     "stem.client.middleware": ("Middleware",),
-    "stem.client.sender": ("Bulk", "Item"),
-    "stem.client.task": ("AsyncTask", "Task"),
-    "stem.core.config": ("Settings",),
+    "stem.client.send.sender": ("Bulk", "Item"),
+    "stem.client.task.task": ("AsyncTask", "Task"),
+    "stem.core.settings.app": ("Settings",),
     "stem.core.errors": (
         "ConfigError",
         "DeadLetterNotFound",

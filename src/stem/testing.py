@@ -1,4 +1,4 @@
-"""For the tests of your own code: run tasks here and now, with a clock that you move.
+"""Runs tasks in your tests, at once and with a clock that you move.
 
 with eager(app) as world:
     handle = send_mail.enqueue("ada@example.org")  # runs at once, through JSON and the same state machine
@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from stem.backends import memory
 from stem.client.app import Stem
-from stem.client.attempt import attempt
+from stem.client.run.attempt import attempt
 from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Ending, Lease, Report
 from stem.core.envelope import Push, Receipt, call_facts
@@ -28,7 +28,7 @@ _running: ContextVar[frozenset[Stem]] = ContextVar("_running", default=frozenset
 
 
 class World:
-    """Where an app's tasks live in eager mode: a memory store and a clock of its own."""
+    """The store and clock of an app in eager mode."""
 
     def __init__(self, app: Stem) -> None:
         self.clock = MovedClock(self)
@@ -38,19 +38,19 @@ class World:
         return run_pending(self._app, queues=queues, limit=limit)
 
     def run_now(self) -> None:
-        """After an enqueue. What a running task enqueues waits for its end, or until it is asked for its result."""
+        """Run pending tasks after an enqueue, unless a task of the app is running."""
         if self._app not in _running.get():
             self.run_pending()
 
     def next_due_at(self) -> float | None:
-        """When the next waiting task is due, in seconds since 1970."""
+        """Return when the next waiting task is due, in seconds since 1970."""
         broker = self._app.store.broker
         waiting = [peeked for queue in broker.depth() for peeked in broker.peek(queue, limit=1)]
         return min((peeked.due_at.timestamp() for peeked in waiting), default=None)
 
 
 class MovedClock(FakeClock):
-    """Moving it runs what comes due on the way, each task at its own moment."""
+    """A clock that runs the tasks that come due when it is moved, each at its own time."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
@@ -67,15 +67,15 @@ class MovedClock(FakeClock):
 
 @contextmanager
 def eager(app: Stem) -> Iterator[World]:
-    """Within it, enqueue runs the task at once; the app's own store is untouched, and is back afterwards.
+    """Run tasks at once when they are enqueued inside the `with` block. The app's own store is untouched.
 
     A task that fails is retried when the clock is moved past its delay (without jitter). Waiting for a task that has not
-    ended raises WaitTimeout at once, for nothing would move meanwhile. A `connection=` is left out of account. What a task
+    ended raises WaitTimeout at once, because nothing would change meanwhile. A `connection=` is ignored. What a task
     itself enqueues runs when that task has ended, or when it waits for the result. Closing the app changes nothing here.
     """
     world = World(app)
     store = memory.connect(f"memory://eager-{uuid4().hex}", app.settings, clock=world.clock)
-    with app.link.replaced(store, world.clock, after_push=world.run_now, before_wait=world.run_pending):
+    with app.store_connection.replaced(store, world.clock, after_push=world.run_now, before_wait=world.run_pending):
         yield world
 
 
@@ -100,24 +100,24 @@ def run_pending(app: Stem, *, queues: Sequence[str] | None = None, limit: int | 
 
 
 def run(app: Stem, delivery: Delivery) -> None:
-    """One attempt, written: as a worker does it, here and now."""
+    """Run one attempt and write its ending, as a worker does."""
     broker, lease = app.store.broker, delivery.lease
-    verdict = attempt(
+    result = attempt(
         app,
         delivery,
         StoreChannel(app.store, lease),
         worker=WORKER,
         begin=lambda _admitted: broker.start([lease], worker=WORKER),
-        roll=lambda: 0.0,
+        random_fraction=lambda: 0.0,
         catch_interrupts=False,
     )
     broker.settle(
-        [Ending(lease, verdict.settlement, verdict.run_seconds, facts=call_facts(delivery.body))], worker=WORKER
+        [Ending(lease, result.settlement, result.run_seconds, facts=call_facts(delivery.body))], worker=WORKER
     )
 
 
 class StoreChannel:
-    """What a task says goes straight into the store, and a revoke that is to end it is found there."""
+    """Writes what a task reports straight into the store, and finds revokes there."""
 
     def __init__(self, store: Store, lease: Lease) -> None:
         self._store = store

@@ -12,7 +12,7 @@ from acceptance.lab import Lab, a_lab
 from acceptance.shell import BIN, Shell
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Settings
+from stem.core.settings.app import Settings
 
 
 @pytest.fixture

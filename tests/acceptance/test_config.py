@@ -1,4 +1,4 @@
-"""`stem config check`: what holds, where it comes from, and what is wrong with it."""
+"""`stem config check` shows the configuration, its sources and its errors."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ def options(report: Any) -> dict[str, tuple[Any, str, str | None]]:
     return {each["option"]: (each["value"], each["source"], each["name"]) for each in report["options"]}
 
 
-def test_it_prints_what_holds_and_where_it_comes_from(shell: Shell) -> None:
+def test_config_check_prints_each_value_and_its_source(shell: Shell) -> None:
     write(shell, FILE)
     told = shell.at(STEM_NAMESPACE="prod").out("config", "check", "--results-url", "sqlite:///results.db")
     rows = {words[0]: words[1:] for line in told.splitlines() if (words := line.split())}

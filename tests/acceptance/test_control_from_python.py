@@ -1,4 +1,4 @@
-"""Workers are asked and steered from Python as from the command line."""
+"""Python code inspects and controls workers like the command line."""
 
 import asyncio
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_a_revoke_holds_with_no_worker_there_and_can_be_awaited(any_lab: Lab) ->
 
 
 def test_revokes_are_written_where_the_settings_say(tmp_path: Path) -> None:
-    from stem.core.config import Settings
+    from stem.core.settings.app import Settings
 
     url = f"sqlite:///{tmp_path}/stem.db"
     with Stem(settings=Settings(broker_url=url, revokes_url=f"file://{tmp_path}/revokes.stem")) as app:

@@ -5,8 +5,8 @@ import msgspec
 from acceptance.shell import Shell
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Settings
-from support.asking import WORKER, bury, claim, claim_one, dead_ids, depth
+from stem.core.settings.app import Settings
+from support.asking import WORKER, claim, claim_one, dead_ids, depth, fail_for_good
 from support.asking import ids as ids_of
 from support.builders import a_push, dead, pushes
 from support.servers import RedisServer
@@ -15,7 +15,7 @@ LONG_ID = "0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00" + "-and-more" * 8
 
 
 def test_the_list_says_what_died_and_the_replay_command_works_when_pasted(stem: Shell, durable_store: Store) -> None:
-    bury(durable_store, LONG_ID, queue="mail", reason="crash-loop")
+    fail_for_good(durable_store, LONG_ID, queue="mail", reason="crash-loop")
     listed = stem.out("dlq", "list")
     for part in (LONG_ID, "demo.add", "mail", "crash-loop"):
         assert part in listed
@@ -30,7 +30,7 @@ def test_the_list_says_what_died_and_the_replay_command_works_when_pasted(stem: 
 def test_a_store_named_by_flags_is_named_by_the_replay_command(
     shell: Shell, durable_url: str, namespace: str, durable_store: Store
 ) -> None:
-    bury(durable_store, "a")
+    fail_for_good(durable_store, "a")
     flags = ("--broker-url", durable_url, "--namespace", namespace)
     (letter,) = shell.json("dlq", "list", *flags)["deadLetters"]
     assert letter["replay"] in shell.out("dlq", "list", *flags)
@@ -44,7 +44,7 @@ def test_a_password_in_a_flag_is_never_printed(shell: Shell) -> None:
     url = server.url.replace("redis://", "redis://:s3cret@")
     try:
         store = connect(url, Settings())
-        bury(store, "a")
+        fail_for_good(store, "a")
         store.upkeep.close()
         for words in (("dlq", "list"), ("dlq", "list", "--json"), ("dlq", "show", "a"), ("health",)):
             printed = shell.out(*words, "--broker-url", url)
@@ -56,7 +56,7 @@ def test_a_password_in_a_flag_is_never_printed(shell: Shell) -> None:
 
 
 def test_show_tells_reason_error_and_arguments(stem: Shell, durable_store: Store) -> None:
-    bury(durable_store, "a", reason="crash-loop")
+    fail_for_good(durable_store, "a", reason="crash-loop")
     shown = stem.out("dlq", "show", "a")
     assert "crash-loop" in shown and "ValueError: boom" in shown and "Traceback: line 1" in shown
     letter = stem.json("dlq", "show", "a")
@@ -66,8 +66,8 @@ def test_show_tells_reason_error_and_arguments(stem: Shell, durable_store: Store
 
 
 def test_replay_chooses_by_filter_and_a_dry_run_leaves_all_where_it_is(shell: Shell, local_store: Store) -> None:
-    bury(local_store, "a", "b", queue="mail")
-    bury(local_store, "c", queue="other")
+    fail_for_good(local_store, "a", "b", queue="mail")
+    fail_for_good(local_store, "c", queue="other")
     assert shell.json("dlq", "replay", "--queue", "mail", "--since", "1h", "--dry-run") == {
         "replayed": ["b", "a"],
         "dryRun": True,
@@ -79,7 +79,7 @@ def test_replay_chooses_by_filter_and_a_dry_run_leaves_all_where_it_is(shell: Sh
 
 
 def test_replaying_ids_does_what_it_can_and_names_the_unknown(shell: Shell, local_store: Store) -> None:
-    bury(local_store, "a")
+    fail_for_good(local_store, "a")
     done = shell.run("dlq", "replay", "a", "gone")
     assert (done.returncode, dead_ids(local_store)) == (1, [])
     assert "no dead letter gone" in done.stderr and "Replayed 1" in done.stdout
@@ -100,8 +100,8 @@ def test_more_letters_than_one_step_holds_are_replayed_and_dropped(stem: Shell, 
 
 
 def test_purge_drops_what_was_chosen_and_nothing_else(shell: Shell, local_store: Store) -> None:
-    bury(local_store, "a", "b", reason="crash-loop")
-    bury(local_store, "c")
+    fail_for_good(local_store, "a", "b", reason="crash-loop")
+    fail_for_good(local_store, "c")
     shell.refusal("dlq", "purge", "a", code=64)
     assert shell.out("dlq", "purge", "a", "--yes") == "Dropped 1."
     assert shell.json("dlq", "purge", "--reason", "crash-loop", "--yes") == {"purged": 1}
@@ -111,14 +111,14 @@ def test_purge_drops_what_was_chosen_and_nothing_else(shell: Shell, local_store:
 
 
 def test_everything_must_be_meant(shell: Shell, local_store: Store) -> None:
-    bury(local_store, "a")
+    fail_for_good(local_store, "a")
     for words in (("replay",), ("purge", "--yes"), ("replay", "a", "--all"), ("replay", "a", "--queue", "x")):
         assert "Say which" in shell.refusal("dlq", *words, code=64)
     assert dead_ids(local_store) == ["a"]
 
 
 def test_a_limit_may_be_larger_than_any_store_could_count(stem: Shell, durable_store: Store) -> None:
-    bury(durable_store, "a", "b")
+    fail_for_good(durable_store, "a", "b")
     many = ("--all", "--limit", "1" * 23)
     assert stem.json("dlq", "replay", *many, "--dry-run")["replayed"] == ["b", "a"]
     assert stem.json("dlq", "replay", *many)["replayed"] == ["b", "a"]

@@ -1,4 +1,4 @@
-"""The demo holds all that it promises, soon, and leaves no process."""
+"""The demo keeps its promises, takes little time and leaves no process."""
 
 import os
 import re

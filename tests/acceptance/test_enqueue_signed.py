@@ -1,8 +1,8 @@
-"""What is signed is decided by the sender: nothing that a neighbour writes into the store may choose a part of it."""
+"""A signed call takes nothing from the store: neither queue nor retries that others announce."""
 
 from acceptance.shell import Shell
 from stem.backends import connect
-from stem.core.config import Settings
+from stem.core.settings.app import Settings
 from support.steered import beat
 
 KEYS = "k1:hmac-sha256:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="

@@ -1,4 +1,4 @@
-"""A task whose name of an error, message, result, output and progress are written to deceive whoever looks at it."""
+"""Texts of a task that are written to deceive the reader of a terminal are escaped."""
 
 import json
 

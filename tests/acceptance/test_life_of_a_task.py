@@ -31,7 +31,7 @@ def test_a_task_is_enqueued_waits_runs_and_gives_its_result(stem: Shell, durable
     assert stem.out("task", "list", "--state", "failed") == "No task matches."
     assert [each["id"] for each in stem.json("task", "list", "--meta", "by=me")["tasks"]] == [id]
     assert stem.out("task", "list", "--meta", "by=you") == "No task matches."
-    assert "--meta by is no pair" in stem.refusal("task", "list", "--meta", "by", code=64)
+    assert "--meta 'by' is not key=value" in stem.refusal("task", "list", "--meta", "by", code=64)
     assert stem.json("queue", "list") == {"queues": []}
 
 

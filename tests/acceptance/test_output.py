@@ -9,9 +9,9 @@ from typing import Any
 from acceptance.shell import STEM, Shell
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Settings
 from stem.core.heartbeat import Heartbeat
-from support.asking import bury
+from stem.core.settings.app import Settings
+from support.asking import fail_for_good
 
 RECORD = {
     "id", "name", "queue", "status", "attempt", "fence", "priority", "payload", "error", "meta", "worker",
@@ -21,7 +21,7 @@ LETTER = {"id", "name", "queue", "attempts", "reason", "error", "meta", "deadAt"
 
 
 def test_json_names_are_camel_case_and_stay(stem: Shell, durable_store: Store) -> None:
-    bury(durable_store, "a")
+    fail_for_good(durable_store, "a")
     assert set(stem.json("enqueue", "demo.add", "--queue", "q2")) == {"id", "created"}
     assert set(stem.json("task", "show", "a")) == RECORD | {"args", "dueAt", "durationSeconds"}
     tasks = stem.json("task", "list")
@@ -35,7 +35,7 @@ def test_json_names_are_camel_case_and_stay(stem: Shell, durable_store: Store) -
 
 
 def test_health_reports_stores_workers_and_depths(stem: Shell, durable_store: Store, namespace: str) -> None:
-    bury(durable_store, "a")
+    fail_for_good(durable_store, "a")
     beat = Heartbeat(
         worker_id="w1",
         namespace=namespace,
@@ -108,7 +108,7 @@ def test_a_terminal_gets_ansi_and_whole_ids_and_no_color_means_none(shell: Shell
     assert "\x1b" not in shell.at(FORCE_COLOR="1").out("task", "list")
 
 
-def test_what_a_task_left_behind_cannot_steer_the_terminal(shell: Shell) -> None:
+def test_the_output_of_a_task_cannot_control_the_terminal(shell: Shell) -> None:
     shell.out("enqueue", "a", "--meta", "x=\x1b[31mred\x07")
     for words in (("task", "list"), ("task", "show", shell.json("task", "list")["tasks"][0]["id"])):
         assert "\x1b" not in shell.out(*words)

@@ -77,7 +77,7 @@ def ready(shell: Shell) -> dict[str, int]:
     return {queue["queue"]: queue["ready"] for queue in shell.json("queue", "list")["queues"] if queue["ready"]}
 
 
-def test_what_the_command_line_enqueues_runs_and_its_result_can_be_read(any_shop: Shell) -> None:
+def test_a_task_from_the_command_line_runs_and_its_result_can_be_read(any_shop: Shell) -> None:
     with Serving(any_shop, "--concurrency", "1") as worker:
         worker.says("worker.started")
         id = any_shop.out("enqueue", "invoice", "--arg", "customer=7")
@@ -95,7 +95,7 @@ def test_after_term_what_runs_ends_and_what_waits_is_back_in_its_queue(any_shop:
     with Serving(any_shop, "--concurrency", "1") as worker:
         until((any_shop.directory / "holding").exists, seconds=30)
         worker.process.send_signal(signal.SIGTERM)
-        worker.says("worker.stopping mode=warm")
+        worker.says("worker.stop_requested mode=warm")
         assert worker.process.poll() is None
         (any_shop.directory / "release").touch()
         assert worker.process.wait(timeout=30) == 0
@@ -109,7 +109,7 @@ def test_after_ctrl_c_what_runs_may_still_end(shop: Shell) -> None:
     with Serving(shop, "--grace", "60s") as worker:
         until((shop.directory / "holding").exists, seconds=30)
         worker.process.send_signal(signal.SIGINT)
-        worker.says("worker.stopping mode=soft")
+        worker.says("worker.stop_requested mode=soft")
         (shop.directory / "release").touch()
         assert worker.process.wait(timeout=30) == 0
     assert shop.out("task", "result", held) == '"released"'
@@ -120,7 +120,7 @@ def test_a_second_ctrl_c_cuts_off_what_runs_and_it_goes_back_unharmed(shop: Shel
     with Serving(shop) as worker:
         until((shop.directory / "holding").exists, seconds=30)
         worker.process.send_signal(signal.SIGINT)
-        worker.says("worker.stopping mode=soft")
+        worker.says("worker.stop_requested mode=soft")
         assert worker.end(signal.SIGINT) == 0
     assert ready(shop) == {"default": 1}
     assert shop.json("task", "show", held)["attempt"] == 0
@@ -177,7 +177,7 @@ def test_a_password_is_not_shown(shop: Shell) -> None:
         (("--concurrency", "0"), "--concurrency"),
         (("--concurrency", "many"), "--concurrency"),
         (("--lease", "soon"), "--lease"),
-        (("--lease", "0"), "lease_seconds"),
+        (("--lease", "0"), "--lease is not a number of seconds"),
         (("--soft-limit", "10s", "--hard-limit", "5s"), "not below the hard limit"),
         (("--name", "not a name"), "Worker name"),
         (("--queue", "a\nb"), "a\\nb"),
@@ -187,7 +187,7 @@ def test_a_password_is_not_shown(shop: Shell) -> None:
         (("--broker-url", "ftp://x"), "ftp"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_a_sentence(shop: Shell, words: tuple[str, ...], sentence: str) -> None:
+def test_a_wrong_flag_is_refused_in_a_sentence(shop: Shell, words: tuple[str, ...], sentence: str) -> None:
     assert sentence in shop.refusal("worker", "start", *words, code=64)
     assert "stem.db" not in shop.files
 
@@ -205,7 +205,7 @@ def test_an_app_that_cannot_be_imported_is_named_with_the_cause(shop: Shell) -> 
     assert "line 2" in shop.run(*words, "--traceback").stderr
 
 
-def test_what_a_task_prints_is_logged_with_its_id(shop: Shell) -> None:
+def test_the_output_of_a_task_is_logged_with_its_id(shop: Shell) -> None:
     id = shop.out("enqueue", "invoice", "--arg", "customer=7")
     with Serving(shop) as worker:
         worker.says(f"INFO task.output id={id} invoice for 7\n")
@@ -221,8 +221,8 @@ def test_json_logs_are_one_object_a_line(shop: Shell) -> None:
         assert (output["taskId"], output["message"], output["level"]) == (id, "invoice for 7", "info")
         events = [line["event"] for line in worker.lines if line["logger"] == "stem.worker"]
         # It may succeed before the worker says that it has started.
-        assert sorted(events[:-2]) == ["task.succeeded", "worker.signing", "worker.started"]
-        assert events[-2:] == ["worker.stopping", "worker.stopped"]
+        assert sorted(events[:-2]) == ["task.succeeded", "worker.signing_configured", "worker.started"]
+        assert events[-2:] == ["worker.stop_requested", "worker.stopped"]
 
 
 def test_json_logs_hold_what_the_app_prints_when_it_is_imported(shop: Shell) -> None:
@@ -271,7 +271,7 @@ def speak() -> None:
         ("logging.basicConfig(stream=sys.stdout, format='%(message)s')", (), ["ERROR shouted", "INFO printed"]),
     ],
 )
-def test_what_tasks_log_comes_with_their_id_as_the_app_has_set_it_up(
+def test_log_records_of_tasks_keep_their_id_and_the_formatting_of_the_app(
     shop: Shell, set_up: str, words: tuple[str, ...], lines: list[str]
 ) -> None:
     (shop.directory / "speaker.py").write_text(LOGGING.format(set_up=set_up))
@@ -348,7 +348,7 @@ def test_a_worker_that_reloads_ends_when_it_is_told_to_in_the_middle(shop: Shell
     with Serving(shop, "--reload") as worker:
         until((shop.directory / "holding").exists, seconds=30)
         (shop.directory / "other.py").touch()
-        worker.says("worker.stopping mode=soft")
+        worker.says("worker.stop_requested mode=soft")
         worker.process.send_signal(signal.SIGTERM)
         (shop.directory / "release").touch()
         assert worker.process.wait(timeout=30) == 0

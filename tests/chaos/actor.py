@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Settings
 from stem.core.delivery import DeadFilter, Delivery, Report
+from stem.core.settings.app import Settings
 from support.builders import a_push, cancelled, dead, done, pushes, requeue, retry
 
 LEASE = 0.3

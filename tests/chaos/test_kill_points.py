@@ -12,7 +12,7 @@ import pytest
 from chaos.actor import QUEUES, STEPS, perform
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Settings
+from stem.core.settings.app import Settings
 from support.draining import drain_and_check
 from support.facts import snapshot
 from support.until import until

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from conftest import BACKENDS, url_of
-from stem.backends import RevokeStore
+from stem.client.stores import RevokeStore
 from stem.control.sealing import Trust
 from stem.core.delivery import Delivery, Lease
 from stem.core.outcome import Requeue
 from stem.core.revoke import RevokeRequest
 from stem.runtime.keys import Keyring
-from stem.worker.marks import Marks
+from stem.worker.admission.revoke_follower import RevokeFollower
 from support.revoking import open_revokes
 
 AT = "2026-01-01T00:00:00Z"
@@ -118,7 +118,7 @@ def revoke(at: RevokeStore, keys: Keyring, namespace: str, id: str) -> None:
     from stem.backends.memory import connect
     from stem.control.caller import Caller
     from stem.control.revoking import revoke
-    from stem.core.config import Settings
+    from stem.core.settings.app import Settings
 
     desk = connect(f"memory://{namespace}", Settings(namespace=namespace))
     revoke(at.revokes, Caller(desk, keys), [RevokeRequest(task_id=id)])
@@ -129,20 +129,20 @@ def revoke(at: RevokeStore, keys: Keyring, namespace: str, id: str) -> None:
 def test_broken_marks_are_passed_over_and_others_followed(
     at: RevokeStore, caller: Keyring, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stem.worker.revoked._PAGE", 2)  # a page full of them does not look like the end
+    monkeypatch.setattr("stem.worker.admission.revoke_cache._PAGE", 2)  # a page full of them does not look like the end
     revoke(at, caller, namespace, "before")
-    marks = Marks(at, ["default"], "w1", Trust(caller, namespace))
-    marks.hydrate()
+    marks = RevokeFollower(at, ["default"], "w1", Trust(caller, namespace))
+    marks.load()
     break_some(at, namespace)
     revoke(at, caller, namespace, "after")
-    marks.follow()
-    marks.follow()
-    fresh = Marks(at, ["default"], "w2", Trust(caller, namespace))
-    fresh.hydrate()
+    marks.refresh()
+    marks.refresh()
+    fresh = RevokeFollower(at, ["default"], "w2", Trust(caller, namespace))
+    fresh.load()
     for each in (marks, fresh):
-        _, endings = each.sort([Delivery(Lease(id, 1), "t", "default", 0, 0, b"{}") for id in ("before", "after")])
+        _, endings = each.admit([Delivery(Lease(id, 1), "t", "default", 0, 0, b"{}") for id in ("before", "after")])
         assert [ending.lease.id for _, ending in endings] == ["before", "after"]
-        each.reasons(["torn", "naive", "when", "created", "behind"])
+        each.records_for(["torn", "naive", "when", "created", "behind"])
         each.revoked.ids(100)
     at.revokes.get(["torn", "naive", "when", "created", "behind"])
     at.revokes.prune()
@@ -152,17 +152,17 @@ def test_broken_marks_are_passed_over_and_others_followed(
 def test_an_error_that_nobody_foresaw_leaves_the_task_undecided(
     at: RevokeStore, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stem.worker.revoked.VERIFY_AT_ONCE", 0)
+    monkeypatch.setattr("stem.worker.admission.revoke_cache.VERIFY_AT_ONCE", 0)
     keys = Keyring.parse("ops:hmac-sha256:" + "b3Bz" * 8)
     revoke(at, keys, namespace, "a")
-    marks = Marks(at, ["default"], "w1", Trust(keys, namespace))
-    marks.hydrate()
+    marks = RevokeFollower(at, ["default"], "w1", Trust(keys, namespace))
+    marks.load()
 
     def fail(_ids: object) -> None:
         raise TypeError("nobody foresaw it")
 
     monkeypatch.setattr(at.revokes, "get", fail)
-    rest, endings = marks.sort([Delivery(Lease(id, 1), "t", "default", 0, 0, b"{}") for id in ("a", "b")])
+    rest, endings = marks.admit([Delivery(Lease(id, 1), "t", "default", 0, 0, b"{}") for id in ("a", "b")])
     assert [each.lease.id for each in rest] == ["b"]
     ((_, ending),) = endings
     assert ending.lease.id == "a" and isinstance(ending.settlement, Requeue)

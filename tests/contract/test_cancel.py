@@ -10,7 +10,7 @@ from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.delivery import Ending
 from stem.core.lifecycle import EventKind, State
-from support.asking import WORKER, bury, claim, depth, events_of, kinds_of, push_and_claim, record, state
+from support.asking import WORKER, claim, depth, events_of, fail_for_good, kinds_of, push_and_claim, record, state
 from support.beside import together
 from support.builders import a_push, done, pushes, requeue, retry
 
@@ -40,11 +40,11 @@ def test_a_task_that_waits_again_is_cancelled(store: Store, again: partial[Endin
     assert claim(store) == []
 
 
-def test_what_is_leased_ended_or_a_dead_letter_is_left_alone(store: Store) -> None:
+def test_leased_ended_and_dead_tasks_are_left_alone(store: Store) -> None:
     leased = push_and_claim(store, a_push("leased"))
     ended = push_and_claim(store, a_push("ended"))
     store.broker.settle([done(ended)], worker=WORKER)
-    bury(store, "dead")
+    fail_for_good(store, "dead")
     assert store.broker.cancel(["leased", "ended", "dead"]) == []
     assert store.broker.settle([done(leased)], worker=WORKER) == []
     assert [state(store, id) for id in ("leased", "ended", "dead")] == [

@@ -16,15 +16,15 @@ from stem.backends.sqlite.mail import SqliteMail
 from stem.contracts.control import ControlTransport
 from stem.contracts.store import Store
 from stem.control.caller import Answers, Caller
-from stem.control.listener import Listener
+from stem.control.listener import ControlListener
 from stem.control.responder import Responder
 from stem.control.signing import sign, sign_reply
 from stem.control.transports.broadcast import BroadcastTransport
 from stem.control.transports.broker import BrokerTransport
-from stem.control.transports.chain import Chain
+from stem.control.transports.chain import TransportChain
+from stem.control.transports.control_mail import ControlMail
 from stem.control.transports.http import HttpTransport
 from stem.control.transports.polling import PollingTransport
-from stem.control.transports.post import Post
 from stem.core.control import Command, Reply, encode_command, encode_reply
 from stem.core.errors import StoreUnavailable, UsageError
 from stem.runtime.keys import Keyring
@@ -168,7 +168,7 @@ def test_a_worker_that_is_busy_obeying_answers_a_ping(store: Store) -> None:
 
 def deliver(store: Store, command: Command, worker: OnDuty) -> Reply:
     """Into the worker's own box, as one who can write to the store would."""
-    post = Post(store.mail, store.namespace)
+    post = ControlMail(store.mail, store.namespace)
     store.mail.send(post.worker_box(worker.worker.worker_id), encode_command(command), ttl_seconds=60)
     replies = until(lambda: post.replies(command.request_id, 1))
     assert len(replies) == 1
@@ -214,7 +214,7 @@ def test_asking_without_the_key_is_refused_by_every_worker(store: Store) -> None
 def test_forged_replies_are_not_shown_and_do_not_hide_the_answer(store: Store) -> None:
     """Somebody who can write to the store answers first, in the worker's name, to every question."""
     strangers = Keyring.parse("one:hmac-sha256:" + "eHh4" * 8)
-    post = Post(store.mail, store.namespace)
+    post = ControlMail(store.mail, store.namespace)
 
     class Overheard(BroadcastTransport):
         def send_command(self, command: Command) -> str:
@@ -265,7 +265,7 @@ def test_a_copy_of_a_command_does_not_hide_the_answer_to_it(store: Store) -> Non
 def test_more_than_the_rate_is_refused_each_with_a_reply(store: Store) -> None:
     began = store.upkeep.now()
     with on_duty(store, "w1", commands_per_second=2) as (worker,):
-        post = Post(store.mail, store.namespace)
+        post = ControlMail(store.mail, store.namespace)
         commands = [a_command(store.upkeep.now(), life=60) for _ in range(30)]
         for command in commands:
             post.to_all(command)
@@ -286,8 +286,10 @@ def test_a_command_to_an_absent_worker_never_fires(store: Store) -> None:
     assert answers.silent == ["w1"]
     # One with a long life lies in its box when the worker is back, and one was broadcast.
     for targets in (("w1",), ("*",)):
-        Post(store.mail, store.namespace).to_each(a_command(store.upkeep.now(), "shutdown", targets=targets, life=600))
-    let_time_pass(store, 0.11)  # also of what was sent only when the asker's time was nearly over
+        ControlMail(store.mail, store.namespace).to_each(
+            a_command(store.upkeep.now(), "shutdown", targets=targets, life=600)
+        )
+    let_time_pass(store, 0.11)  # also of what was sent only when the caller's time was nearly over
     with on_duty(store, "w1") as (worker,):
         assert caller.ask("ping", workers=["w1"], timeout_seconds=20).is_all_ok
         assert caller.ask("ping", timeout_seconds=20).is_all_ok
@@ -300,7 +302,7 @@ def test_polling_carries_the_same(store: Store) -> None:
     asking = PollingTransport(store.mail, store.namespace, poll_seconds=0.05)
     worker = Steered("polled")
     with on_duty(store, "w1"):
-        ears = Listener([polls], Responder(worker, namespace=store.namespace, clock=store.upkeep.now))
+        ears = ControlListener([polls], Responder(worker, namespace=store.namespace, clock=store.upkeep.now))
         ears.start()
         beat(store, "polled")
         caller = Caller(store, transport=asking)
@@ -317,13 +319,13 @@ def test_a_chain_falls_back_to_the_next_and_says_which_one_it_was(store: Store, 
     refusing = HttpTransport(lambda: {"w1": f"http://127.0.0.1:{free_port()}"})
     broker = BrokerTransport(store.mail, store.namespace)
     with on_duty(store, "w1") as (worker,):
-        for chain in (Chain([nobody, refusing, broker]), Chain([broker, nobody])):
+        for chain in (TransportChain([nobody, refusing, broker]), TransportChain([broker, nobody])):
             answers = Caller(store, transport=chain).ask("ping", timeout_seconds=20)
             assert answers.is_all_ok and answers.transport == "broker"
         with pytest.raises(UsageError):
-            Caller(store, transport=Chain([broker, nobody])).ask("ping", {"x": "y" * 300_000})
+            Caller(store, transport=TransportChain([broker, nobody])).ask("ping", {"x": "y" * 300_000})
         with pytest.raises(StoreUnavailable, match=r"http: None of the workers.*http: No worker could be reached"):
-            Caller(store, transport=Chain([nobody, refusing])).ask("ping", timeout_seconds=20)
+            Caller(store, transport=TransportChain([nobody, refusing])).ask("ping", timeout_seconds=20)
         assert worker.counts == {"ok": 2}
 
 
@@ -336,7 +338,7 @@ def test_control_namespaces_are_apart(store: Store) -> None:
 
 def test_a_thousand_commands_with_askers_gone_midway_leave_nothing(store: Store, open_store: OpenStore) -> None:
     asking = open_store()
-    life = 5.0  # the worker may be slow to hear of a command, and its asker of the answer
+    life = 5.0  # the worker may be slow to hear of a command, and its caller of the answer
     beat(store, "absent", host="another-machine", seconds=600)
     prune_all(store)
     before = mail_size(store)
@@ -346,7 +348,7 @@ def test_a_thousand_commands_with_askers_gone_midway_leave_nothing(store: Store,
             targets = (("*",), ("w1",), ("w1", "absent"))[n % 3]
             command = a_command(asking.upkeep.now(), targets=targets, life=life)
             transport.send_command(command)
-            if n % 50 == 49:  # some askers stay; and nothing expires because this test is faster than the worker
+            if n % 50 == 49:  # some callers stay; and nothing expires because this test is faster than the worker
                 assert until(lambda each=command: transport.receive_replies(each.request_id, 1))  # type: ignore[misc]
                 until(lambda done=n + 1: sum(worker.counts.values()) == done)  # type: ignore[misc]
         assert mail_size(store) > before
@@ -359,15 +361,15 @@ def test_a_thousand_commands_with_askers_gone_midway_leave_nothing(store: Store,
 def mail_size(store: Store) -> int:
     """What the store keeps of mail (on Redis: all its keys), counted beneath the contract."""
     match store.mail:
-        case MemoryMail(_space=space):
+        case MemoryMail(_state=space):
             return sum(map(len, (*space.boxes.values(), *space.channels.values())))
-        case SqliteMail(_space=space):
-            with space.file.reading() as connection:
+        case SqliteMail(_namespace=space):
+            with space.database.reading() as connection:
                 return int(connection.execute("SELECT count(*) FROM stem_mail").fetchone()[0])
-        case RedisMail(_space=space):
-            return len(space.link.call("KEYS", space.key("*")))
-        case PostgresMail(_space=space):
-            query = f"SELECT count(*) FROM {space.schema}.mail WHERE ns = %(ns)s".encode()
-            return int(space.link.rows(query, {"ns": space.namespace})[0][0])
+        case RedisMail(_namespace=space):
+            return len(space.client.call("KEYS", space.key("*")))
+        case PostgresMail(_namespace=namespace):
+            query = f"SELECT count(*) FROM {namespace.schema}.mail WHERE ns = %(ns)s".encode()
+            return int(namespace.client.rows(query, {"ns": namespace.name})[0][0])
         case _:
             raise AssertionError(store.mail)

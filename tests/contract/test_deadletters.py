@@ -10,11 +10,11 @@ from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import EventKind, State
 from support.asking import (
     WORKER,
-    bury,
     claim,
     claim_one,
     dead_ids,
     depth,
+    fail_for_good,
     ids,
     kinds_of,
     let_time_pass,
@@ -42,13 +42,13 @@ def test_a_letter_makes_the_round_trip(store: Store) -> None:
 
 
 def test_letters_are_listed_newest_first_and_paged_without_repeats(store: Store) -> None:
-    bury(store, *"abcdefg")
+    fail_for_good(store, *"abcdefg")
     seen, cursor, pages = [], None, 0
     while True:
         page = store.deadletters.page(DeadFilter(), limit=3, cursor=cursor)
         seen += ids(page.items)
         pages += 1
-        bury(store, f"new-{pages}")
+        fail_for_good(store, f"new-{pages}")
         cursor = page.cursor
         if cursor is None:
             break
@@ -67,8 +67,8 @@ def test_a_batch_of_deaths_is_listed_newest_first_too(store: Store) -> None:
 
 
 def test_letters_are_found_by_id_queue_name_reason_and_time(store: Store) -> None:
-    bury(store, "a", "b")
-    bury(store, "c", queue="mail", reason="crash-loop")
+    fail_for_good(store, "a", "b")
+    fail_for_good(store, "c", queue="mail", reason="crash-loop")
     store.broker.settle([dead(push_and_claim(store, a_push("d", name="demo.mul")))], worker=WORKER)
     b, c = store.deadletters.get("b"), store.deadletters.get("c")
     assert b is not None and c is not None
@@ -88,8 +88,8 @@ def test_letters_are_found_by_id_queue_name_reason_and_time(store: Store) -> Non
 
 def test_filtered_pages_show_each_letter_once(store: Store) -> None:
     for n in range(4):
-        bury(store, f"m{n}", queue="mail")
-        bury(store, f"o{n}", queue="other")
+        fail_for_good(store, f"m{n}", queue="mail")
+        fail_for_good(store, f"o{n}", queue="other")
     first = store.deadletters.page(DeadFilter(queue="mail"), limit=3)
     second = store.deadletters.page(DeadFilter(queue="mail"), limit=3, cursor=first.cursor)
     assert ids([*first.items, *second.items]) == ["m3", "m2", "m1", "m0"]
@@ -97,7 +97,7 @@ def test_filtered_pages_show_each_letter_once(store: Store) -> None:
 
 
 def test_a_dry_run_leaves_the_letter_where_it_is(store: Store) -> None:
-    bury(store, "a", "b")
+    fail_for_good(store, "a", "b")
     assert store.deadletters.replay(DeadFilter(), dry_run=True) == ["b", "a"]
     assert dead_ids(store) == ["b", "a"]
     assert claim(store) == []
@@ -133,7 +133,7 @@ def test_a_replay_delivers_once_more_with_a_fresh_budget(store: Store) -> None:
 
 
 def test_a_replayed_task_may_die_again(store: Store) -> None:
-    bury(store, "a", "b")
+    fail_for_good(store, "a", "b")
     store.deadletters.replay(DeadFilter(ids=("a",)))
     store.broker.settle([dead(claim_one(store), "again")], worker=WORKER)
     assert dead_ids(store) == ["a", "b"]
@@ -142,7 +142,7 @@ def test_a_replayed_task_may_die_again(store: Store) -> None:
 
 
 def test_replay_takes_the_newest_up_to_its_limit(store: Store) -> None:
-    bury(store, *"abcd")
+    fail_for_good(store, *"abcd")
     assert store.deadletters.replay(DeadFilter(), limit=2, dry_run=True) == ["d", "c"]
     assert store.deadletters.replay(DeadFilter(), limit=2) == ["d", "c"]
     assert dead_ids(store) == ["b", "a"]
@@ -150,10 +150,10 @@ def test_replay_takes_the_newest_up_to_its_limit(store: Store) -> None:
 
 
 def test_replay_by_queue_since_and_with_a_delay(store: Store) -> None:
-    bury(store, "a", queue="mail")
+    fail_for_good(store, "a", queue="mail")
     until(lambda: store.upkeep.now() > record(store, "a").updated_at.timestamp() + 0.005)
-    bury(store, "b", queue="mail")
-    bury(store, "c", queue="other")
+    fail_for_good(store, "b", queue="mail")
+    fail_for_good(store, "c", queue="other")
     letter = store.deadletters.get("b")
     assert letter is not None
     chosen = DeadFilter(queue="mail", since=letter.dead_at)
@@ -176,8 +176,8 @@ def test_many_replayers_replay_each_letter_once(store: Store, open_store: OpenSt
 
 
 def test_purge_drops_letters_newest_first_and_keeps_the_record(store: Store) -> None:
-    bury(store, *"abc")
-    bury(store, "d", queue="mail")
+    fail_for_good(store, *"abc")
+    fail_for_good(store, "d", queue="mail")
     assert store.deadletters.purge(DeadFilter(queue="default"), limit=2) == 2
     assert dead_ids(store) == ["d", "a"]
     assert store.deadletters.get("c") is None

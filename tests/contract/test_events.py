@@ -11,13 +11,24 @@ import pytest
 from conftest import OpenStore
 from stem.contracts.events import MAX_NOTE_BYTES
 from stem.contracts.store import Store
-from stem.core.config import Retention
 from stem.core.delivery import DeadFilter, Report
 from stem.core.errors import UsageError
 from stem.core.event import Event
 from stem.core.lifecycle import ARROWS, WORKER_KINDS, EventKind
+from stem.core.settings.app import Retention
 from support.arrows import walk
-from support.asking import WORKER, all_events, bury, claim, claim_one, events_of, expire, push_and_claim, record, state
+from support.asking import (
+    WORKER,
+    all_events,
+    claim,
+    claim_one,
+    events_of,
+    expire,
+    fail_for_good,
+    push_and_claim,
+    record,
+    state,
+)
 from support.beside import Errand, barrier, in_thread, is_waiting, takes_less_than, timed
 from support.builders import BOOM, a_push, cancelled, dead, done, pushes, requeue, retry
 from support.errands import push_many
@@ -93,7 +104,7 @@ def test_every_kind_of_event_is_logged_by_the_change_it_tells_of(store: Store) -
 
 
 def test_a_replayed_task_starts_anew_in_the_log(store: Store) -> None:
-    bury(store, "a")
+    fail_for_good(store, "a")
     store.deadletters.replay(DeadFilter())
     replayed = events_of(store, "a")[-1]
     assert (replayed.kind, replayed.attempt, replayed.worker) == (EventKind.REPLAYED, 0, None)
@@ -246,7 +257,7 @@ def test_every_kind_of_a_worker_can_be_noted_and_twice_is_two(store: Store) -> N
 
 
 @pytest.mark.parametrize("kind", sorted(ARROWS))
-def test_what_tells_of_a_task_cannot_be_noted(store: Store, kind: EventKind) -> None:
+def test_a_kind_that_belongs_to_tasks_cannot_be_noted(store: Store, kind: EventKind) -> None:
     with pytest.raises(UsageError, match=f"{kind} tells of a task"):
         store.events.note(kind, worker=WORKER, data={})
     assert store.events.head() is None

@@ -10,9 +10,9 @@ from stem.backends import connect
 from stem.contracts.store import Store
 from stem.control.caller import Caller
 from stem.control.health import health
-from stem.core.config import Settings
 from stem.core.control import Reply
 from stem.core.heartbeat import Heartbeat, Pulse
+from stem.core.settings.app import Settings
 from support.servers import RedisServer
 from support.steered import on_duty
 from support.until import until

@@ -11,11 +11,11 @@ import pytest
 from conftest import OpenStore
 from stem.contracts.history import ANY, COLUMNS, HistoryFilter, Relation, Slice
 from stem.contracts.store import Store
-from stem.core.config import Retention
 from stem.core.delivery import Report
 from stem.core.errors import UsageError
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskFilter
+from stem.core.settings.app import Retention
 from support.asking import WORKER, all_events, claim, claim_one
 from support.builders import a_push, cancelled, dead, done, pushes, requeue, retry
 from support.facts import without_moments
@@ -121,7 +121,7 @@ def test_each_column_is_what_it_is_among_all(store: Store) -> None:
             list(store.history.chunks(pieces[0], ["nonsense"]))
 
 
-def test_what_comes_after_the_cut_is_in_no_slice(store: Store) -> None:
+def test_rows_written_after_the_cut_are_in_no_slice(store: Store) -> None:
     store.broker.push(pushes("a", "b", "c"))
     events, tasks = store.history.slices("events", count=2), store.history.slices("tasks", count=2)
     store.broker.push(pushes("d", "e"))

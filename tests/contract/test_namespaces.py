@@ -5,7 +5,7 @@ from stem.core.delivery import DeadFilter
 from stem.core.heartbeat import Heartbeat
 from stem.core.record import TaskFilter
 from stem.core.revoke import RevokeRequest
-from support.asking import WORKER, all_events, bury, claim, claim_one, dead_ids, ids, record
+from support.asking import WORKER, all_events, claim, claim_one, dead_ids, fail_for_good, ids, record
 from support.beside import in_thread, is_waiting
 from support.builders import a_push, done, pushes
 from support.until import until
@@ -30,8 +30,8 @@ def test_tasks_of_one_name_live_apart(open_store: OpenStore, namespace: str) -> 
 
 def test_dead_letters_live_apart(open_store: OpenStore, namespace: str) -> None:
     here, there = open_store(), open_store(f"{namespace}-2")
-    bury(here, "a")
-    bury(there, "a", "b")
+    fail_for_good(here, "a")
+    fail_for_good(there, "a", "b")
     assert here.deadletters.replay(DeadFilter()) == ["a"]
     assert dead_ids(there) == ["b", "a"]
     assert there.deadletters.purge(DeadFilter()) == 2

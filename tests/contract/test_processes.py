@@ -2,10 +2,10 @@
 
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Settings
 from stem.core.delivery import DeadFilter, Depth
 from stem.core.revoke import RevokeRequest
-from support.asking import WORKER, all_events, bury, claim, depth, ids, kinds_of, push_and_claim, record, state
+from stem.core.settings.app import Settings
+from support.asking import WORKER, all_events, claim, depth, fail_for_good, ids, kinds_of, push_and_claim, record, state
 from support.beside import Errand, barrier
 from support.builders import a_push, done, retry
 from support.errands import claim_all, push_one
@@ -35,7 +35,7 @@ def test_processes_never_hold_one_delivery(durable_store: Store, durable_url: st
 def test_everything_survives_close_and_reopen(durable_url: str, namespace: str) -> None:
     settings = Settings(namespace=namespace)
     store = connect(durable_url, settings)
-    bury(store, "dead")
+    fail_for_good(store, "dead")
     held = push_and_claim(store, a_push("held", args={"x": 1}))
     store.broker.start([held.lease], worker=WORKER)
     store.broker.settle([done(push_and_claim(store, a_push("done")), {"v": 1})], worker=WORKER)

@@ -11,11 +11,11 @@ import pytest
 
 from conftest import OpenStore
 from stem.contracts.store import Store
-from stem.core.config import Retention
 from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import TERMINAL, State
 from stem.core.record import Page, TaskFilter, TaskRecord, moment
-from support.asking import WORKER, bury, claim, claim_one, expire, ids, let_time_pass, push_and_claim, record
+from stem.core.settings.app import Retention
+from support.asking import WORKER, claim, claim_one, expire, fail_for_good, ids, let_time_pass, push_and_claim, record
 from support.beside import Errand, barrier, in_thread, is_waiting, takes_less_than, timed
 from support.builders import BOOM, a_push, cancelled, dead, done, pushes, retry
 from support.errands import read_one, settle_when_told
@@ -254,7 +254,7 @@ def test_a_lost_attempts_result_is_never_seen(store: Store) -> None:
 
 
 def test_a_page_of_nothing_is_empty_and_the_last(store: Store) -> None:
-    bury(store, "a", "b")
+    fail_for_good(store, "a", "b")
     for limit in (0, -1):
         assert store.results.page(TaskFilter(), limit=limit) == Page([], None)
         assert store.deadletters.page(DeadFilter(), limit=limit) == Page([], None)
@@ -295,7 +295,7 @@ def test_records_are_found_by_their_meta(store: Store) -> None:
         assert ids(store.results.page(TaskFilter(meta=wanted), limit=9).items) == found, wanted
 
 
-def test_what_a_worker_has_noted_counts_and_the_latest_of_it(store: Store) -> None:
+def test_a_filter_by_meta_sees_the_latest_notes_of_a_worker(store: Store) -> None:
     delivery = push_and_claim(store, a_push("a", meta={"host": "h0", "kept": 1}))
     store.broker.settle([retry(delivery, meta={"host": "h1"})], worker=WORKER)
     store.broker.settle([done(claim_one(store), meta={"host": "h2"})], worker=WORKER)

@@ -1,18 +1,22 @@
 """The past is kept as long as the settings say, and prune drops exactly what has outlived them."""
 
+import pytest
+
 from conftest import OpenStore
+from stem.contracts.staging import Part, calls_of
 from stem.contracts.store import Store
-from stem.core.config import Retention
-from stem.core.delivery import DeadFilter
+from stem.core.delivery import DeadCall, DeadFilter
 from stem.core.envelope import Unique
-from stem.core.record import TaskFilter
+from stem.core.outcome import Dead
+from stem.core.record import TaskError, TaskFilter
+from stem.core.settings.app import Retention
 from support.asking import (
     WORKER,
     all_events,
-    bury,
     claim,
     claim_one,
     dead_ids,
+    fail_for_good,
     ids,
     let_time_pass,
     push_and_claim,
@@ -49,9 +53,38 @@ def test_results_are_kept_for_their_time_and_no_longer(open_store: OpenStore) ->
     assert store.broker.push(pushes("ended"))[0].created, "a forgotten id may be used again"
 
 
+@pytest.mark.parametrize("how", ["alone", "in a batch", "with a unique key", "as a dead letter", "staged"])
+def test_the_id_of_an_outlived_record_may_be_used_again_though_nobody_has_pruned(
+    open_store: OpenStore, how: str
+) -> None:
+    store = open_store(retention=Retention(results_seconds=0.01))
+    keeper = open_store()  # its endings sweep nothing: nothing is too old for it
+    keeper.broker.settle([done(push_and_claim(keeper, a_push("old")), 1)], worker=WORKER)
+    until(lambda: not store.results.get(["old"]))
+    match how:
+        case "alone":
+            created = [store.broker.push([a_push("old")])[0].created]
+        case "in a batch":
+            created = [receipt.created for receipt in store.broker.push(pushes("old", "new"))]
+        case "with a unique key":
+            created = [store.broker.push([a_push("old", unique="k")])[0].created]
+        case "as a dead letter":
+            dead_call = DeadCall(a_push("old").envelope, Dead("gone", TaskError("Gone", "for good")), 1)
+            created = [store.broker.insert_dead([dead_call], worker=WORKER)[0].created]
+        case _:
+            store.staging.stage("job", "part", calls_of(pushes("new", "old")))
+            promoted = store.staging.promote("job", [Part("part", 2)])
+            created = [True] * promoted.created + [False] * promoted.known
+    assert all(created)
+    assert record(keeper, "old").state == ("failed" if how == "as a dead letter" else "queued")
+    assert record(keeper, "old").payload is None
+    if how != "as a dead letter":
+        assert "old" in ids(claim(keeper))
+
+
 def test_a_dead_letter_keeps_its_record(open_store: OpenStore) -> None:
     store = open_store(retention=Retention(results_seconds=0.1))
-    bury(store, "letter", "dropped")
+    fail_for_good(store, "letter", "dropped")
     assert store.deadletters.purge(DeadFilter(ids=("dropped",))) == 1
 
     def is_gone() -> bool:

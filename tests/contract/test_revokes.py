@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import BACKENDS, url_of
-from stem.backends import RevokeStore
+from stem.client.stores import RevokeStore
 from stem.core.revoke import RevokeRequest
 from support.beside import Errand, barrier, together
 from support.revoking import open_revokes, revoke_many

@@ -7,8 +7,8 @@ import pytest
 from conftest import OpenStore
 from stem.contracts.rollups import ROWS_AT_ONCE, Measures, MinuteRow, merged
 from stem.contracts.store import Store
-from stem.core.config import Retention
 from stem.core.record import moment
+from stem.core.settings.app import Retention
 from support.until import until
 
 NOON = datetime.now(UTC).replace(second=0, microsecond=0)

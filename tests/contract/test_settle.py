@@ -280,7 +280,7 @@ def test_all_five_settlements_go_in_one_batch(store: Store) -> None:
 
 
 @pytest.mark.parametrize("ends", [done, retry, dead, requeue, cancelled])
-def test_what_is_said_of_the_call_stands_in_the_events_of_its_ending(store: Store, ends: Ends) -> None:
+def test_facts_of_the_call_are_in_the_events_of_its_ending(store: Store, ends: Ends) -> None:
     facts = {"tenant": "acme", "dueAt": "2026-01-02T03:04:05Z"}
     ending = msgspec.structs.replace(ends(push_and_claim(store, a_push("a"))), facts=facts)
     plain = done(push_and_claim(store, a_push("b")))

@@ -8,24 +8,24 @@ import msgspec
 import pytest
 
 from conftest import BACKENDS, url_of
-from stem.backends import RevokeStore
 from stem.backends.memory import connect as connect_memory
+from stem.client.stores import RevokeStore
 from stem.contracts.store import Store
 from stem.control.caller import SIGNED_EXTRA, Caller
 from stem.control.pausing import Pausing
-from stem.control.revoking import revoke
+from stem.control.revoking import _brief, revoke
 from stem.control.sealing import Trust
-from stem.core.config import Settings
 from stem.core.delivery import Delivery, Lease
 from stem.core.errors import ConfigError, StoreUnavailable, UsageError
 from stem.core.outcome import Cancelled, Requeue
 from stem.core.pause import pause_id
 from stem.core.revoke import RevokeRecord, RevokeRequest, read_seal
+from stem.core.settings.app import Settings
 from stem.runtime.keys import Keyring
-from stem.worker import revoked as revoked_tasks
-from stem.worker.marks import Marks
+from stem.worker.admission import revoke_cache as revoked_tasks
+from stem.worker.admission.revoke_follower import RevokeFollower
 from support.revoking import open_revokes
-from support.steered import beat
+from support.steered import beat, on_duty
 from support.until import until
 
 KEYS = Keyring.parse("ops:hmac-sha256:" + "b3Bz" * 8)
@@ -51,10 +51,10 @@ def desk(namespace: str) -> Iterator[Store]:
     opened.upkeep.close()
 
 
-def worker(at: RevokeStore, namespace: str, keys: Keyring = KEYS) -> Marks:
+def worker(at: RevokeStore, namespace: str, keys: Keyring = KEYS) -> RevokeFollower:
     """What a worker makes of the store when it starts."""
-    marks = Marks(at, QUEUES, "w1", Trust(keys, namespace))
-    marks.hydrate()
+    marks = RevokeFollower(at, QUEUES, "w1", Trust(keys, namespace))
+    marks.load()
     return marks
 
 
@@ -73,9 +73,9 @@ def put_back(at: RevokeStore, record: RevokeRecord) -> None:
     at.revokes.put([RevokeRequest(**fields)])
 
 
-def cancelled(marks: Marks, *ids: str) -> list[str]:
+def cancelled(marks: RevokeFollower, *ids: str) -> list[str]:
     deliveries = [Delivery(Lease(id, 1), "t", "default", 0, 0, b"{}") for id in ids]
-    rest, endings = marks.sort(deliveries)
+    rest, endings = marks.admit(deliveries)
     assert all(isinstance(ending.settlement, Cancelled) for _, ending in endings)
     assert {each.lease.id for each in rest} == set(ids) - {ending.lease.id for _, ending in endings}
     return [ending.lease.id for _, ending in endings]
@@ -114,18 +114,16 @@ def test_unsigned_and_badly_signed_revokes_stop_nothing_before_or_after_the_star
     marks = worker(marks_at, namespace)
     assert cancelled(marks, *hydrated) == ["before-good"]
     followed = attack("after")
-    assert marks.follow()
+    assert marks.refresh()
     # The weaker mark that was signed is not in the store any more; the stronger one was never signed.
     assert set(cancelled(marks, *followed)) <= {"after-good", "after-stronger"}
-    assert set(marks.reasons([*hydrated, *followed])) == {"before-good", "after-good"}, "nothing else is terminated"
+    assert set(marks.records_for([*hydrated, *followed])) == {"before-good", "after-good"}, "nothing else is terminated"
     assert marks.ignored == 10
     lines = [each.getMessage() for each in caplog.records if each.getMessage().startswith("revokes.ignored")]
     assert len(lines) == 1 and "(and 4 more" in lines[0], "summed up"
 
 
-def test_what_is_signed_for_another_namespace_does_not_count(
-    marks_at: RevokeStore, desk: Store, namespace: str
-) -> None:
+def test_a_signature_for_another_namespace_does_not_count(marks_at: RevokeStore, desk: Store, namespace: str) -> None:
     (record,) = sign_and_put(marks_at, desk, "a")
     assert cancelled(worker(marks_at, f"{namespace}-other"), "a") == []
     assert Trust(KEYS, namespace).counts(record)
@@ -134,10 +132,10 @@ def test_what_is_signed_for_another_namespace_does_not_count(
 def test_an_unsigned_mark_does_not_undo_a_signed_one(marks_at: RevokeStore, desk: Store, namespace: str) -> None:
     marks = worker(marks_at, namespace)
     sign_and_put(marks_at, desk, "a", terminate=True)
-    marks.follow()
+    marks.refresh()
     marks_at.revokes.put([RevokeRequest(task_id="a", expires_seconds=0.001)])
     marks_at.revokes.put([RevokeRequest(task_id="a")])
-    assert not marks.follow()
+    assert not marks.refresh()
     assert cancelled(marks, "a") == ["a"]
 
 
@@ -145,12 +143,40 @@ def test_an_older_signed_record_is_not_put_over_a_newer_one(marks_at: RevokeStor
     (forever,) = sign_and_put(marks_at, desk, "a")
     marks = worker(marks_at, namespace)
     (brief,) = sign_and_put(marks_at, desk, "a", expires_seconds=3600)
-    marks.follow()
+    marks.refresh()
     put_back(marks_at, forever)
-    assert not marks.follow()
+    assert not marks.refresh()
     assert marks.ignored == 1
     seals = [read_seal(each.seal) for each in (forever, brief)]
     assert seals[0] is not None and seals[1] is not None and seals[0].stamp < seals[1].stamp
+
+
+def test_an_older_signed_terminate_is_not_added_to_a_newer_revoke(
+    marks_at: RevokeStore, desk: Store, namespace: str
+) -> None:
+    (deadly,) = sign_and_put(marks_at, desk, "a", terminate=True, signal="SIGKILL")
+    marks = worker(marks_at, namespace)
+    sign_and_put(marks_at, desk, "a")
+    marks.refresh()
+    assert [each.terminate for each in marks.records_for(["a"]).values()] == [False]
+    put_back(marks_at, deadly)
+    marks.refresh()
+    assert marks.records_for(["a"]) == {}, "nothing to be done to what runs"
+    assert cancelled(marks, "a") == ["a"], "and what has not begun stays revoked"
+
+
+def test_an_older_signed_terminate_is_not_added_to_a_revoke_that_a_command_brought(
+    marks_at: RevokeStore, desk: Store, namespace: str
+) -> None:
+    (deadly,) = sign_and_put(marks_at, desk, "a", terminate=True, signal="SIGKILL")
+    marks = RevokeFollower(marks_at, QUEUES, "w1", Trust(KEYS, namespace))
+    (newer,) = sign_and_put(marks_at, desk, "a")
+    brought = msgspec.convert(_brief(newer), RevokeRecord)
+    assert marks.apply([brought]) == [brought]
+    put_back(marks_at, deadly)
+    marks.refresh()
+    assert marks.records_for(["a"]) == {}
+    assert cancelled(marks, "a") == ["a"]
 
 
 def test_an_older_signed_record_is_not_put_in_the_place_of_one_that_has_expired(desk: Store, namespace: str) -> None:
@@ -158,12 +184,12 @@ def test_an_older_signed_record_is_not_put_in_the_place_of_one_that_has_expired(
     (forever,) = sign_and_put(at, desk, "a")
     marks = worker(at, namespace)
     (brief,) = sign_and_put(at, desk, "a", expires_seconds=0.05)
-    marks.follow()
+    marks.refresh()
     end = read_seal(brief.seal)
     until(lambda: end is not None and at.now() > end.expires_at)
     marks.prune()
     put_back(at, forever)
-    marks.follow()
+    marks.refresh()
     assert cancelled(marks, "a") == []
 
 
@@ -174,7 +200,7 @@ def test_an_end_that_was_signed_cannot_be_put_off(marks_at: RevokeStore, desk: S
     end = read_seal(record.seal)
     assert end is not None
     until(lambda: marks_at.now() > end.expires_at)
-    marks.follow()
+    marks.refresh()
     assert cancelled(marks, "a") == []
 
 
@@ -185,17 +211,17 @@ def test_an_unsigned_pause_pauses_nothing_and_an_unsigned_resume_resumes_nothing
     marks = worker(marks_at, namespace)
     assert marks.paused == frozenset()
     pausing(marks_at, desk).pause(["mail"])
-    marks.follow()
+    marks.refresh()
     assert marks.paused == {"mail"}
     marks_at.revokes.put([RevokeRequest(task_id=pause_id("mail"), reason="", expires_seconds=0.001)])
     marks_at.revokes.put([RevokeRequest(task_id=pause_id("default"), reason="w1")])
-    marks.follow()
+    marks.refresh()
     assert marks.paused == {"mail"}
     marks_at.revokes.prune()
-    marks.follow()
+    marks.refresh()
     assert marks.paused == {"mail"}, "gone is not resumed"
     pausing(marks_at, desk).resume(["mail"])
-    marks.follow()
+    marks.refresh()
     assert marks.paused == frozenset()
     assert worker(marks_at, namespace).paused == frozenset(), "also for one that starts now"
 
@@ -204,11 +230,11 @@ def test_a_pause_that_was_resumed_is_not_put_back(marks_at: RevokeStore, desk: S
     marks = worker(marks_at, namespace)
     pausing(marks_at, desk).pause(["mail"])
     (record,) = marks_at.revokes.get([pause_id("mail")]).values()
-    marks.follow()
+    marks.refresh()
     pausing(marks_at, desk).resume(["mail"])
-    marks.follow()
+    marks.refresh()
     put_back(marks_at, record)
-    marks.follow()
+    marks.refresh()
     assert marks.paused == frozenset()
 
 
@@ -218,6 +244,34 @@ def test_an_unsigned_scope_does_not_become_signed_by_the_next_command(
     marks_at.revokes.put([RevokeRequest(task_id=pause_id("mail"), reason="*")])
     assert pausing(marks_at, desk).pause(["mail"], workers=["w2"]).scopes == {"mail": "w2"}
     assert worker(marks_at, namespace).paused == frozenset()
+
+
+def test_an_old_scope_that_was_put_back_does_not_become_signed_anew(
+    marks_at: RevokeStore, desk: Store, namespace: str
+) -> None:
+    marks, operator = worker(marks_at, namespace), pausing(marks_at, desk)
+    with on_duty(desk, "w1", keyring=KEYS) as (there,):
+        there.worker.queue_status = lambda: {"mail": marks.signed_pause("mail")}  # type: ignore[method-assign]
+        operator.pause(["mail"])
+        (record,) = marks_at.revokes.get([pause_id("mail")]).values()
+        operator.resume(["mail"])
+        marks.refresh()
+        put_back(marks_at, record)
+        assert operator.pause(["mail"], workers=["w2"]).scopes == {"mail": "w2"}
+        marks.refresh()
+        assert marks.paused == frozenset()
+
+
+def test_a_scope_that_was_removed_goes_on_in_what_is_signed_next(
+    marks_at: RevokeStore, desk: Store, namespace: str
+) -> None:
+    marks, operator = worker(marks_at, namespace), pausing(marks_at, desk)
+    with on_duty(desk, "w1", keyring=KEYS) as (there,):
+        there.worker.queue_status = lambda: {"mail": marks.signed_pause("mail")}  # type: ignore[method-assign]
+        operator.pause(["mail"], workers=["w1"])
+        marks.refresh()
+        marks_at.revokes.put([RevokeRequest(task_id=pause_id("mail"), expires_seconds=0.001)])
+        assert operator.pause(["mail"], workers=["w2"]).scopes == {"mail": "w1,w2"}
 
 
 def test_without_a_key_nothing_is_written_where_workers_ask_for_one(marks_at: RevokeStore, desk: Store) -> None:
@@ -247,7 +301,7 @@ def test_without_keys_all_is_as_it_was(marks_at: RevokeStore, desk: Store, names
     marks = worker(marks_at, namespace, nobody)
     assert (cancelled(marks, "a", "b"), set(marks.paused), marks.ignored) == (["a"], {"mail"}, 0)
     pausing(marks_at, desk, nobody).resume(["mail"])
-    marks.follow()
+    marks.refresh()
     assert marks.paused == frozenset()
 
 
@@ -263,11 +317,11 @@ def test_many_marks_are_verified_when_they_are_met_or_bit_by_bit(
     assert cancelled(marks, "bad-9", "good-9", "bad-8", "other") == ["good-9"]
     assert marks.ignored == 2
     for _ in range(10):
-        marks.follow()
+        marks.refresh()
     assert (len(marks.revoked), marks.ignored) == (10, 10)
 
 
-def test_what_cannot_be_verified_now_is_neither_run_nor_cancelled(
+def test_a_revoke_that_cannot_be_verified_now_is_neither_run_nor_cancelled(
     desk: Store, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(revoked_tasks, "VERIFY_AT_ONCE", 0)
@@ -279,7 +333,7 @@ def test_what_cannot_be_verified_now_is_neither_run_nor_cancelled(
         raise StoreUnavailable("Gone.")
 
     monkeypatch.setattr(desk.revokes, "get", gone)
-    rest, endings = marks.sort([Delivery(Lease(id, 1), "t", "default", 0, 0, b"{}") for id in ("a", "b")])
+    rest, endings = marks.admit([Delivery(Lease(id, 1), "t", "default", 0, 0, b"{}") for id in ("a", "b")])
     assert [each.lease.id for each in rest] == ["b"]
     ((_, ending),) = endings
     assert ending.lease.id == "a" and isinstance(ending.settlement, Requeue)

@@ -10,18 +10,17 @@ import msgspec
 import psycopg
 import pytest
 import redis
-from psycopg import sql
 
-from conftest import BACKENDS, OpenStore, url_of
+from conftest import OpenStore
 from stem.backends import connect
-from stem.contracts.staging import FRONT, Alike, Calls, Part, Promotion, calls_of
+from stem.contracts.staging import FRONT, Calls, Part, Promotion, UniformBodies, calls_of
 from stem.contracts.store import Store
 from stem.core import envelope as envelopes
-from stem.core.config import Retention, Settings
 from stem.core.envelope import Envelope, Push
 from stem.core.errors import StoreRefused, UsageError
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskFilter
+from stem.core.settings.app import Retention, Settings
 from support.asking import WORKER, all_events, claim, claim_one, depth, ids, kinds_of, push_and_claim, record
 from support.beside import Errand, in_thread, together
 from support.builders import a_push, an_envelope, done, pushes
@@ -29,22 +28,6 @@ from support.servers import PostgresServer, RedisServer
 from support.until import until
 
 MANY = 1500  # several chunks, pages and batches of any store
-
-
-@pytest.fixture(params=(*BACKENDS, "below", "slots"))
-def store_url(
-    request: pytest.FixtureRequest, tmp_path: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[str]:
-    """With slots, a Postgres where two pushes are many; with a schema of its own, so that there are no tables below yet."""
-    if request.param != "slots":
-        yield url_of(request.param, request, tmp_path)
-        return
-    for bound in ("_MANY", "_WORTHWHILE"):
-        monkeypatch.setattr(f"stem.backends.postgres.staging.{bound}", 2)
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    yield f"{server.url}&schema={namespace}"
-    with psycopg.connect(server.url, autocommit=True) as conn:
-        conn.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(namespace)))
 
 
 def stage(store: Store, part: str, *ids: str, job: str = "job", **envelope: object) -> Part:
@@ -94,10 +77,10 @@ def alike(*sent: Envelope) -> Calls:
     between, behind = first.removeprefix(FRONT).split("\x00")
     args = [bytes(each.args).decode() for each in sent]
     calls = calls_of([Push(each) for each in sent])
-    return msgspec.structs.replace(calls, bodies=Alike([each.id for each in sent], between, args, behind))
+    return msgspec.structs.replace(calls, bodies=UniformBodies([each.id for each in sent], between, args, behind))
 
 
-def test_what_calls_share_may_be_staged_apart_from_what_differs(store: Store) -> None:
+def test_shared_columns_may_be_staged_apart_from_differing_ones(store: Store) -> None:
     texts = {f"{number:02d}": "ü☃\\\t" * number for number in range(1, 80)}
     drafts = [an_envelope(id, args={"a": text}, headers={"of": id[0]}) for id, text in texts.items()]
     sent = [msgspec.structs.replace(each, enqueued_at=drafts[0].enqueued_at) for each in drafts]
@@ -310,7 +293,7 @@ def test_leftovers_of_a_dead_job_are_pruned_after_a_day_on_sqlite(tmp_path: Path
     store.upkeep.close()
 
 
-def test_what_a_promotion_has_logged_on_sqlite_gets_into_the_file_by_itself(tmp_path: Path) -> None:
+def test_the_write_ahead_log_of_a_promotion_on_sqlite_is_checkpointed_by_itself(tmp_path: Path) -> None:
     store = connect(f"sqlite:///{tmp_path}/stem.db", Settings())
     store.staging.promote("job", [stage(store, "p", *numbered("a", MANY))])
     until(lambda: b"a01499" in (tmp_path / "stem.db").read_bytes())

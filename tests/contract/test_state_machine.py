@@ -13,13 +13,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Settings
 from stem.core.delivery import DeadFilter, Delivery, Ending, Lease, Report
 from stem.core.envelope import Push, Unique
 from stem.core.event import Event
 from stem.core.lifecycle import State
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
 from stem.core.record import TaskError, TaskFilter
+from stem.core.settings.app import Settings
 from support.arrows import walk
 from support.asking import let_time_pass
 from support.builders import a_push

@@ -9,6 +9,7 @@ from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Delivery, Ending
 from stem.core.envelope import Push, Unique
+from stem.core.settings.app import Retention
 from support.asking import WORKER, claim, claim_one, expire, ids, in_time, push_and_claim
 from support.beside import together
 from support.builders import a_push, cancelled, dead, done, requeue, retry
@@ -82,6 +83,33 @@ def test_a_key_for_seconds_is_free_if_its_holder_was_cancelled(store: Store, how
     (receipt,) = store.broker.push([a_push("b", unique=key)])
     assert (receipt.id, receipt.created) == ("b", True)
     assert store.broker.push([a_push("c", unique=key)])[0].id == "b"
+
+
+@pytest.mark.parametrize("how", ["cancel", "purge", "settle", "expire"])
+def test_a_key_for_seconds_stays_free_when_the_cancelled_holders_record_is_gone(
+    open_store: OpenStore, how: str
+) -> None:
+    store = open_store(retention=Retention(results_seconds=0.01))
+    key = Unique("k", 3600.0)
+    store.broker.push([a_push("a", unique=key, expires=0.0 if how == "expire" else None)])
+    match how:
+        case "cancel":
+            store.broker.cancel(["a"])
+        case "purge":
+            store.broker.purge("default")
+        case "expire":
+            assert claim(store) == []
+        case _:
+            store.broker.settle([cancelled(claim_one(store))], worker=WORKER)
+
+    def is_gone() -> bool:
+        store.upkeep.prune()
+        return not store.results.get(["a"])
+
+    until(is_gone)
+    while store.upkeep.prune():
+        pass
+    assert store.broker.push([a_push("b", unique=key)])[0].id == "b"
 
 
 def test_a_known_id_is_left_alone_before_its_key_is_looked_at(store: Store) -> None:

@@ -13,7 +13,7 @@ from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter
 from stem.core.errors import StemError
-from support.asking import WORKER, bury, claim, expire, ids, let_time_pass, push_and_claim
+from support.asking import WORKER, claim, expire, fail_for_good, ids, let_time_pass, push_and_claim
 from support.beside import Errand, barrier, in_thread, is_waiting, takes_less_than, timed
 from support.builders import a_push, pushes, requeue, retry
 from support.errands import push_when_told
@@ -140,7 +140,7 @@ def test_a_replay_and_a_reclaim_wake_it(store: Store) -> None:
     names = (f"a{number}" for number in count(1))
 
     def seconds_after_a_replay() -> float:
-        bury(store, next(names))
+        fail_for_good(store, next(names))
         taken = seconds_to_wake(wait, lambda: store.deadletters.replay(DeadFilter()))
         assert len(claim(store)) == 1
         return taken
@@ -245,10 +245,10 @@ def test_who_stands_by_gets_each_task_once_whoever_else_claims(store: Store, ope
     pushed = [f"t{number}" for number in range(60)]
     pusher = in_thread(lambda: [other.broker.push(pushes(id)) for id in pushed])
     while len(found) < 40:
-        store.broker.stand_by(["default"], room=lambda: 2, lease_seconds=60, timeout_seconds=20)
+        store.broker.wait_for_handoff(["default"], room=lambda: 2, lease_seconds=60, timeout_seconds=20)
         found += ids(claim(store, limit=2))
     pusher.result(30)
-    found += ids(store.broker.stand_down())
+    found += ids(store.broker.stop_handoff())
     found += ids(claim(other))
     assert sorted(found) == sorted(pushed)
     assert claim(store) == []
@@ -256,8 +256,12 @@ def test_who_stands_by_gets_each_task_once_whoever_else_claims(store: Store, ope
 
 def test_who_stands_by_with_room_for_nothing_is_woken_all_the_same(store: Store, open_store: OpenStore) -> None:
     other = open_store()
-    stand_by = partial(store.broker.stand_by, ["default"], room=lambda: 0, lease_seconds=60, timeout_seconds=20)
-    takes_less_than(SOON, lambda: seconds_to_wake(stand_by, lambda: other.broker.push([a_push()])) + drained(other))
+    wait_for_handoff = partial(
+        store.broker.wait_for_handoff, ["default"], room=lambda: 0, lease_seconds=60, timeout_seconds=20
+    )
+    takes_less_than(
+        SOON, lambda: seconds_to_wake(wait_for_handoff, lambda: other.broker.push([a_push()])) + drained(other)
+    )
 
 
 def drained(store: Store) -> float:

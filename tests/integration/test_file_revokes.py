@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from stem.backends import RevokeStore, connect_revokes, placed
-from stem.core.config import Settings
+from stem.client.stores import RevokeStore, connect_revokes, with_absolute_paths
 from stem.core.errors import ConfigError, StoreRefused, StoreUnavailable
 from stem.core.revoke import RevokeRequest
+from stem.core.settings.app import Settings
 from support.beside import Errand
 from support.revoking import open_revokes, revoke_until_killed
 from support.until import until
@@ -209,7 +209,7 @@ def test_what_cannot_be_a_revoke_file_is_refused(
 
 def test_a_relative_path_means_the_same_wherever_one_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = placed(Settings(revokes_url="revokes.stem"))
+    settings = with_absolute_paths(Settings(revokes_url="revokes.stem"))
     monkeypatch.chdir("/")
     assert settings.revokes_url == str(tmp_path / "revokes.stem")
     store = connect_revokes(settings)

@@ -9,7 +9,7 @@ from stem.backends import connect
 from stem.backends.postgres.statements import VERSION
 from stem.backends.sqlite.statements import SQL, migrations
 from stem.contracts.limiter import Bucket, Place
-from stem.core.config import Settings
+from stem.core.settings.app import Settings
 from support.beside import Errand, barrier
 from support.limiting import take_in_any_order
 from support.servers import PostgresServer

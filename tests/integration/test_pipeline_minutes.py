@@ -11,8 +11,8 @@ import pytest
 from stem.backends import connect
 from stem.cli.main import run as stem
 from stem.contracts.rollups import Measures, MinuteRow
-from stem.core.config import Settings
 from stem.core.record import moment
+from stem.core.settings.app import Settings
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from stem.backends import connect
-from stem.backends.sqlite.bell import Bell
+from stem.backends.sqlite.connection.doorbell import Doorbell
 from stem.contracts.store import Store
-from stem.core.config import Settings
 from stem.core.errors import ConfigError, StoreRefused
+from stem.core.settings.app import Settings
 from stem.runtime import pidfile
-from stem.runtime.daemon import Plan, last_lines, launch
+from stem.runtime.daemon import LaunchPlan, last_lines, launch
 from support.builders import a_push
 
 A_WEEK_AGO = time.time() - 7 * 86400
@@ -83,10 +83,10 @@ class TestDoorbell:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as spy:
             spy.bind(os.path.relpath(f"{path}-bell/1-1"))
             spy.setblocking(False)
-            Bell(path).ring(["1:queue:default"])
+            Doorbell(path).ring(["1:queue:default"])
             assert spy.recv(100) == b"1:queue:default", "our own folder is rung"
             plant(f"{path}-bell")  # type: ignore[operator]
-            Bell(path).ring(["1:queue:default"])
+            Doorbell(path).ring(["1:queue:default"])
             with pytest.raises(BlockingIOError):
                 spy.recv(100)
 
@@ -182,15 +182,15 @@ class TestPidFile:
 
 class TestLogFile:
     @pytest.fixture
-    def plan(self, tmp_path: Path) -> Plan:
+    def plan(self, tmp_path: Path) -> LaunchPlan:
         files = {"pidfile": tmp_path / "alpha.pid", "logfile": tmp_path / "alpha.log", "workdir": tmp_path}
-        return Plan(command=("echo", "said"), environment=dict(os.environ), **files)
+        return LaunchPlan(command=("echo", "said"), environment=dict(os.environ), **files)
 
-    def test_it_is_not_for_everybody(self, plan: Plan) -> None:
+    def test_it_is_not_for_everybody(self, plan: LaunchPlan) -> None:
         _run(plan)
         assert mode(plan.logfile) == 0o640 and last_lines(plan.logfile) == ["said"]
 
-    def test_nothing_is_written_or_read_through_a_planted_link(self, plan: Plan, tmp_path: Path) -> None:
+    def test_nothing_is_written_or_read_through_a_planted_link(self, plan: LaunchPlan, tmp_path: Path) -> None:
         victim = tmp_path / "victim"
         victim.write_text("mine\n")
         plan.logfile.symlink_to(victim)
@@ -203,20 +203,20 @@ class TestLogFile:
         with pytest.raises(ConfigError, match="it has a second name"):
             launch(plan)
 
-    def test_a_pipe_holds_nobody_up(self, plan: Plan) -> None:
+    def test_a_pipe_holds_nobody_up(self, plan: LaunchPlan) -> None:
         os.mkfifo(plan.logfile)
         with pytest.raises(ConfigError, match=r"alpha\.log cannot be used"):
             launch(plan)
 
     @needs_root
-    def test_another_users_log_is_not_written_to(self, plan: Plan) -> None:
+    def test_another_users_log_is_not_written_to(self, plan: LaunchPlan) -> None:
         plan.logfile.touch()
         os.chown(plan.logfile, 65534, 65534)
         with pytest.raises(ConfigError, match="it belongs to user 65534"):
             launch(plan)
 
 
-def _run(plan: Plan) -> None:
+def _run(plan: LaunchPlan) -> None:
     process = launch(plan)
     assert isinstance(process, subprocess.Popen)
     process.wait()

@@ -122,7 +122,7 @@ def test_what_cannot_be_written_is_one_sentence_and_leaves_nothing(
     filled: Store, export: Export, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert export("--output", str(tmp_path / "tasks.xlsx")) == 64
-    assert "does not say what to write" in capsys.readouterr().err
+    assert "has no ending that names a format" in capsys.readouterr().err
     assert export("--output", str(tmp_path / "nowhere" / "t.csv")) == 64
     assert "cannot be written (No such file or directory)" in capsys.readouterr().err
 

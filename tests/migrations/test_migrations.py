@@ -15,13 +15,14 @@ from migrations.write_stores import NAMESPACE, SCHEMA
 from stem.backends import connect
 from stem.contracts.staging import Part
 from stem.contracts.store import Store
-from stem.core.config import Retention, Settings
 from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import State
 from stem.core.record import TaskFilter
+from stem.core.settings.app import Retention, Settings
 from support.asking import WORKER, claim, claim_one, dead_ids, depth, ids, record, state
 from support.builders import a_push, done
 from support.servers import PostgresServer, RedisServer
+from support.until import until
 
 VERSIONS = sorted(folder for folder in (Path(__file__).parent / "stores").iterdir() if folder.is_dir())
 FOR_EVER = Retention(results_seconds=100 * 365 * 86400.0, events_seconds=100 * 365 * 86400.0)
@@ -97,6 +98,85 @@ def test_all_of_it_drains(store: Store, url: str) -> None:
     assert store.broker.push([a_push("other", unique="k")])[0].created
 
 
+CHILD_TABLES = Path(__file__).parent / "stores" / "92c331f" / "postgres_child_tables.sql"
+
+
+def test_tasks_in_child_tables_move_into_the_plain_ones(postgres_server: PostgresServer) -> None:
+    url = restored_dump(CHILD_TABLES, postgres_server)
+    store = connect(url, Settings(namespace=NAMESPACE, retention=FOR_EVER))
+    try:
+        waiting = {f"{part}{number}" for part in "ab" for number in range(5)} - {"a1"}
+        tasks = {each.id: each for each in store.results.page(TaskFilter(), limit=100).items}
+        assert set(tasks) == waiting | {"plain", "a1"}
+        assert (tasks["a1"].result(), tasks["a0"].state, tasks["plain"].attempt) == (7, State.RUNNING, 1)
+        told = logged(postgres_server)  # readers see those only whose transaction numbers this server has reached
+        assert [id for id, kind in told if kind == "enqueued"] == ["plain", *sorted({*waiting, "a1"})]
+        assert len(told) == 11 + 5
+        promotion = store.staging.promoted("large")
+        assert promotion is not None and promotion.created == 10
+        assert [each.created for each in store.broker.push([a_push("b3"), a_push("a1"), a_push("new")])] == [
+            False,
+            False,
+            True,
+        ]
+        assert store.staging.promote("open", [Part("c", 4)]).created == 4
+        assert store.broker.reclaim().returned == ["a0"]
+        until(lambda: depth(store).delayed == 0)
+        got = claim(store)
+        assert sorted(ids(got)) == sorted({*waiting, "plain", "new", "c0", "c1", "c2", "c3"})
+        assert [id for id in ids(got) if id.startswith("c")] == ["c0", "c1", "c2", "c3"]
+        assert store.broker.settle([done(each) for each in got], worker=WORKER) == []
+    finally:
+        store.upkeep.close()
+    with psycopg.connect(postgres_server.url) as connection:
+        query = "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind = 'r'"
+        tables = {name for (name,) in connection.execute(query, [SCHEMA]).fetchall()}
+        assert not {name for name in tables if name.startswith(("messages_", "events_", "stage_parts", "staged_"))}
+
+
+def logged(server: PostgresServer) -> list[tuple[str, str]]:
+    with psycopg.connect(server.url) as connection:
+        return connection.execute(f"SELECT task_id, kind FROM {SCHEMA}.events ORDER BY txid, n").fetchall()
+
+
+def test_a_process_of_an_earlier_version_goes_on_pushing(postgres_server: PostgresServer) -> None:
+    """Workers are upgraded first, and the first of them migrates the store under the senders."""
+    store = connect(restored_schema(VERSIONS[-1], postgres_server), Settings(namespace=NAMESPACE))
+    several = "%s, %s, 'demo.add', 'old', '5', '', '', '', '', '', '', '{}'"
+    calls = {
+        "one": "push_one(%s, %s, 'demo.add', 'old', 5, NULL, NULL, NULL, NULL, NULL, NULL, '{}', NULL, NULL, NULL)",
+        "some": f"push({several})",
+        "unique": f"push_unique({several}, '\"key\"', '')",
+    }
+    try:
+        with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+            for id, call in calls.items():
+                connection.execute(f"SELECT * FROM {SCHEMA}.{call}".encode(), [NAMESPACE, f"old-{id}"])
+        assert ids(claim(store, "old")) == [f"old-{id}" for id in calls]
+    finally:
+        store.upkeep.close()
+
+
+def test_roles_that_used_a_store_may_use_its_new_tables(postgres_server: PostgresServer) -> None:
+    oldest = VERSIONS[0]
+    url = restored_schema(oldest, postgres_server)
+    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS old_guest")
+        connection.execute("CREATE ROLE old_guest LOGIN")
+        try:
+            connection.execute(f"GRANT SELECT, INSERT ON {SCHEMA}.messages TO old_guest")
+            connect(url, Settings(namespace=NAMESPACE)).upkeep.close()
+            query = (
+                "SELECT has_table_privilege('old_guest', %s, 'INSERT'), has_table_privilege('old_guest', %s, 'DELETE')"
+            )
+            for table in ("holders", "lost", "watch"):
+                assert connection.execute(query, [f"{SCHEMA}.{table}"] * 2).fetchone() == (True, False), table
+            assert connection.execute(query, [f"{SCHEMA}.records"] * 2).fetchone() == (False, False)
+        finally:
+            connection.execute("DROP OWNED BY old_guest")
+            connection.execute("DROP ROLE old_guest")
+
+
 def restored_file(version: Path, file: Path) -> str:
     with closing(sqlite3.connect(file)) as connection:
         connection.executescript((version / "sqlite.sql").read_text())
@@ -113,7 +193,11 @@ def restored_keys(version: Path, server: RedisServer) -> str:
 
 
 def restored_schema(version: Path, server: PostgresServer) -> str:
+    return restored_dump(version / "postgres.sql", server)
+
+
+def restored_dump(dump: Path, server: PostgresServer) -> str:
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
-        connection.execute((version / "postgres.sql").read_bytes())
+        connection.execute(dump.read_bytes())
     return f"{server.url}&schema={SCHEMA}"

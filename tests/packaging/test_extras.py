@@ -3,25 +3,27 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.clean_environment import ROOT, CleanEnvironments, run
 from support.servers import PostgresServer, RedisServer
 
-ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(900)]
 
 # Modules that only an extra can import; all others need the package alone.
 EXTRA_OF = {
     "stem.backends.redis": "redis",
     "stem.backends.postgres": "postgres",
+    "stem.control.transports.http_endpoint": "http",
+    "stem.control.transports.http_app": "http",
+    "stem.control.transports.http_connection": "http",
     "stem.pipeline": "spark",
     "pyspark_stem": "spark",
 }
-EXTRAS = ("", "redis", "postgres", "spark", "otel", "all")
+EXTRAS = ("", "redis", "postgres", "spark", "http", "otel", "all")
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys, stem
@@ -33,48 +35,14 @@ for name in [*names, "pyspark_stem"]:
 """
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        str(folder),
-        str(ROOT),
-    )
-    return next(folder.glob("*.whl"))
-
-
-@pytest.fixture(scope="module")
-def pins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The versions of the lock files without their hashes: pip wants all or none, and a wheel of our own has none."""
-    locked = "".join((ROOT / "requirements" / name).read_text() for name in ("build.txt", "dev.txt"))
-    path = tmp_path_factory.mktemp("pins") / "constraints.txt"
-    path.write_text("\n".join(sorted(set(re.findall(r"^[\w.\-]+==[^\s;]+(?: ; .+?)?(?= \\)", locked, re.MULTILINE)))))
-    return path
-
-
 @pytest.fixture(params=EXTRAS, ids=lambda extra: extra or "none")
 def extra(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def environment(extra: str, wheel: Path, pins: Path, tmp_path: Path) -> Path:
-    """A virtual environment that holds the wheel with one extra, and nothing of ours besides."""
-    place = tmp_path / "an environment"
-    run(sys.executable, "-m", "venv", str(place))
-    python = str(place / "bin/python")
-    requirement = f"stem-tasks[{extra}] @ {wheel.as_uri()}" if extra else str(wheel)
-    run(python, "-m", "pip", "install", "--quiet", "--constraint", str(pins), "setuptools", "wheel")
-    run(python, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--constraint", str(pins), requirement)
-    return place / "bin"
+def environment(extra: str, environments: CleanEnvironments) -> Path:
+    return environments.with_extra(extra)
 
 
 @pytest.fixture
@@ -116,12 +84,3 @@ def quickstart() -> str:
     found = re.search(r"```python\n(# shop.py\n.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert found is not None
     return found.group(1)
-
-
-def run(*words: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("STEM_", "PYTHON"))}
-    done = subprocess.run(
-        words, cwd=cwd, env=plain if env is None else env, capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, (words, done.stdout, done.stderr)
-    return done.stdout

@@ -15,21 +15,20 @@ os.environ["STEM_SPARK_ARCHIVE"] = "use"
 
 # Those that start workers, servers or clusters with JVMs of their own.
 SLOW = {
-    "test_bulk_task",
-    "test_clean_environment",
-    "test_cluster",
+    "bulk/test_bulk_task",
+    "jobs/test_cluster",
+    "jobs/test_connect",
+    "jobs/test_jobs",
+    "jobs/test_killed",
+    "lake/test_lake_buckets",
+    "lake/test_lake_connect",
+    "lake/test_lake_kills",
+    "lake/test_lake_stores",
+    "sink/test_sink_terminal",
+    "spark/test_cluster",
+    "spark/test_configure",
+    "spark/test_stopping",
     "test_example",
-    "test_jobs",
-    "test_jobs_cluster",
-    "test_jobs_connect",
-    "test_jobs_killed",
-    "test_lake_buckets",
-    "test_lake_connect",
-    "test_lake_kills",
-    "test_lake_stores",
-    "test_ready",
-    "test_stopping",
-    "test_sink_terminal",
 }
 
 
@@ -39,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker("spark")
-            if item.path.stem in SLOW:
+            if item.path.relative_to(here).with_suffix("").as_posix() in SLOW:
                 item.add_marker("slow")
             if not item.get_closest_marker("timeout"):
                 item.add_marker(pytest.mark.timeout(300))  # the first of them waits for a JVM
@@ -47,12 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from stem.pipeline import java
-    from stem.pipeline.session import session
+    from stem.pipeline.spark import class_archive, java
+    from stem.pipeline.spark.session import session
 
     # Executors' Python must find what the tests define.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
-    java.train(java.find())
+    class_archive.write(java.find())
     spark = session("tests", master="local[2,4]", conf={"spark.sql.shuffle.partitions": "2"})
     yield spark
     spark.stop()

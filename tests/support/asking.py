@@ -63,7 +63,7 @@ def in_time(store: Store, seconds: float, work: Callable[[int], T]) -> T:
     raise AssertionError(f"not once done within {seconds} s")
 
 
-def bury(store: Store, *ids: str, queue: str = "default", reason: str = "retries-exhausted") -> None:
+def fail_for_good(store: Store, *ids: str, queue: str = "default", reason: str = "retries-exhausted") -> None:
     """One dead letter an id, in this order of death."""
     for id in ids:
         delivery = push_and_claim(store, a_push(id, queue=queue))

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
 from stem.backends import connect
-from stem.core.config import Settings
+from stem.core.settings.app import Settings
 
 T = TypeVar("T")
 _processes = multiprocessing.get_context("forkserver")

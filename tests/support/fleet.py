@@ -13,12 +13,12 @@ import psutil
 
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Settings
 from stem.core.delivery import Depth
 from stem.core.envelope import Push
 from stem.core.heartbeat import Heartbeat
 from stem.core.lifecycle import TERMINAL
 from stem.core.record import TaskRecord
+from stem.core.settings.app import Settings
 from support.builders import a_push
 from support.until import until
 from support.working import WorkerProcess

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from stem.backends import connect
 from stem.contracts.store import Store
-from stem.core.config import Settings
+from stem.core.settings.app import Settings
 
 
 def a_store(url: str, namespace: str) -> Iterator[Store]:

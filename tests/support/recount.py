@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stem.core.event import Event
-from stem.pipeline.lake import Lake
+from stem.pipeline.lake.lake import Lake
 from stem.pipeline.rollups import gold
 from stem.pipeline.rollups.throughput import KINDS
 

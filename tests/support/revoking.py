@@ -9,11 +9,11 @@ from typing import Any
 
 import psutil
 
-from stem.backends import RevokeStore, connect_revokes
+from stem.client.stores import RevokeStore, connect_revokes
 from stem.contracts.store import Store
-from stem.core.config import Settings
 from stem.core.revoke import RevokeRequest
-from stem.worker.revoked import RevokedTasks
+from stem.core.settings.app import Settings
+from stem.worker.admission.revoke_cache import RevokeCache
 
 
 def open_revokes(url: str, namespace: str) -> RevokeStore:
@@ -46,9 +46,9 @@ def revoke_until_killed(_: Any, url: str, namespace: str, name: str, notes: Path
 def hydrate_and_measure(open_store: Callable[[], Store]) -> tuple[int, float, float, int]:
     """In a process of its own: marks, seconds of wall and of processor, and bytes that it has grown by."""
     store = open_store()
-    revoked = RevokedTasks(store.revokes, store.upkeep.now)
+    revoked = RevokeCache(store.revokes, store.upkeep.now)
     store.revokes.since(0, limit=1)
     before, wall, cpu = psutil.Process().memory_info().rss, time.perf_counter(), time.process_time()
-    count = revoked.hydrate()
+    count = revoked.load()
     taken = time.perf_counter() - wall, time.process_time() - cpu
     return count, *taken, psutil.Process().memory_info().rss - before

@@ -18,7 +18,7 @@ import pytest
 
 from stem.cli.main import run as stem
 from stem.core.record import TaskRecord
-from stem.pipeline import java
+from stem.pipeline.spark import class_archive, java
 from support.servers import free_port
 from support.until import until
 from support.working import Desk, WorkerProcess, worker_process
@@ -64,7 +64,7 @@ def connect_server(directory: Path) -> Iterator[ConnectServer]:
         "--driver-memory",
         "640m",
         "--driver-java-options",
-        " ".join(found.start_options()),
+        " ".join(class_archive.start_options(found)),
     ]
     home = Path(pyspark.__file__).parent
     with (directory / "server.log").open("wb") as log:

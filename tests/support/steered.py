@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from stem.contracts.control import AnsweringSide, ShutdownMode
+from stem.contracts.control import CommandReceiver, ShutdownMode
 from stem.contracts.store import Store
-from stem.control.listener import Listener
+from stem.control.listener import ControlListener
 from stem.control.responder import Responder
 from stem.control.transports.broadcast import BroadcastTransport
 from stem.control.transports.broker import BrokerTransport
@@ -90,11 +90,11 @@ class Steered:
 class OnDuty:
     """A worker that beats, and hears its own box and the broadcast."""
 
-    def __init__(self, store: Store, worker: Steered, responder: Responder, transports: list[AnsweringSide]) -> None:
+    def __init__(self, store: Store, worker: Steered, responder: Responder, transports: list[CommandReceiver]) -> None:
         self.store = store
         self.worker = worker
         self.responder = responder
-        self.listener = Listener(transports, responder, listen_seconds=0.2)
+        self.listener = ControlListener(transports, responder, listen_seconds=0.2)
 
     @property
     def told(self) -> list[tuple[Any, ...]]:
@@ -113,7 +113,7 @@ def on_duty(
     namespace: str | None = None,
     commands_per_second: float = 1e6,
     reply_seconds: float = 60.0,
-    more: Sequence[AnsweringSide] = (),
+    more: Sequence[CommandReceiver] = (),
 ) -> Iterator[list[OnDuty]]:
     """Workers that are there for as long as the block lasts, each with a thread for its box and one for the broadcast."""
     there = []
@@ -125,7 +125,7 @@ def on_duty(
             keyring=keyring or Keyring({}),
             commands_per_second=commands_per_second,
         )
-        ears: list[AnsweringSide] = [
+        ears: list[CommandReceiver] = [
             kind(store.mail, namespace or store.namespace, name, reply_seconds=reply_seconds)
             for kind in (BrokerTransport, BroadcastTransport)
         ]
@@ -152,7 +152,7 @@ def beat(
 
 
 def a_command(now: float, type: str = "ping", *, life: float = 5.0, age: float = 0.0, **fields: Any) -> Command:
-    """As an asker would have made it `age` seconds before `now`."""
+    """As an caller would have made it `age` seconds before `now`."""
     issued_at = int((now - age) * 1000)
     made: dict[str, Any] = {
         "request_id": f"r-{secrets.token_hex(8)}",

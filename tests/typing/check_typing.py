@@ -15,10 +15,10 @@ from stem import (
     TaskRecord,
     current_task,
 )
-from stem.client.sender import Item
+from stem.client.send.sender import Item
 from stem.control.caller import Answers
 from stem.control.pausing import Paused
-from stem.control.revoking import Revoked
+from stem.control.revoking import RevokeResult
 
 app = Stem("memory://typing")
 
@@ -81,7 +81,7 @@ def accepted() -> None:
     assert_type(send.options(delay=5, id="x").enqueue("ada", subject="hi"), TaskHandle[bool])
     assert_type(app.enqueue("any.name", args={"a": 1}, priority=9), TaskHandle[Any])
     assert_type(bill.options(delay="5m", expires="1h").enqueue(5), TaskHandle[int])
-    assert_type(bill.enqueue(5).revoke(terminate=True, reason="late"), Revoked)
+    assert_type(bill.enqueue(5).revoke(terminate=True, reason="late"), RevokeResult)
     assert_type(bill.enqueue(5).status().to_dict(), dict[str, Any])
     assert_type(app.control.ping(workers=["w1"], timeout="2s"), Answers)
     assert_type(app.control.inspect(queue="mail"), Answers)
@@ -100,10 +100,10 @@ def accepted() -> None:
 
 
 async def awaited() -> None:
-    assert_type(await add.enqueue(1).arevoke(), Revoked)
+    assert_type(await add.enqueue(1).arevoke(), RevokeResult)
     assert_type(await add.enqueue(1).astatus(), TaskRecord)
     assert_type(await app.control.aping(), Answers)
-    assert_type(await app.control.arevoke("a", "b", terminate=True), Revoked)
+    assert_type(await app.control.arevoke("a", "b", terminate=True), RevokeResult)
     assert_type(await fetch("https://example.org"), bytes)
     assert_type(await (await fetch.aenqueue("https://example.org")), bytes)
     assert_type(await crawl("https://example.org"), int)

@@ -24,7 +24,7 @@ from stem.contracts.broker import Broker
 from stem.contracts.results import Results
 from stem.contracts.staging import Calls, Part, Promotion, Staging, incomplete
 from stem.contracts.store import Capabilities, Diagnosis, Store, Upkeep
-from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report
+from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import StoreRefused, StoreUnavailable
 from stem.core.lifecycle import State
@@ -87,16 +87,18 @@ class SplitBroker(Broker):
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         return self._broker.wait(queues, timeout_seconds=timeout_seconds)
 
-    def stand_by(
+    def wait_for_handoff(
         self, queues: Sequence[str], *, room: Callable[[], int], lease_seconds: float, timeout_seconds: float
     ) -> bool:
-        return self._broker.stand_by(queues, room=room, lease_seconds=lease_seconds, timeout_seconds=timeout_seconds)
+        return self._broker.wait_for_handoff(
+            queues, room=room, lease_seconds=lease_seconds, timeout_seconds=timeout_seconds
+        )
 
-    def stand_down(self, *, for_good: bool = False) -> list[Delivery]:
-        return self._broker.stand_down(for_good=for_good)
+    def stop_handoff(self, *, for_good: bool = False) -> list[Delivery]:
+        return self._broker.stop_handoff(for_good=for_good)
 
-    def rest(self) -> None:
-        self._broker.rest()
+    def release_wait(self) -> None:
+        self._broker.release_wait()
 
     def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
         refused = self._broker.start(leases, worker=worker, ago_seconds=ago_seconds)
@@ -124,8 +126,8 @@ class SplitBroker(Broker):
         self._copy([*moved, *(push.envelope.id for ending in endings for push in ending.follow_ups)])
         return refused
 
-    def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
-        receipts = self._broker.bury(fallen, worker=worker)
+    def insert_dead(self, calls: Sequence[DeadCall], *, worker: str) -> list[Receipt]:
+        receipts = self._broker.insert_dead(calls, worker=worker)
         self._copy(receipt.id for receipt in receipts if receipt.created)
         return receipts
 

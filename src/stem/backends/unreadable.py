@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from stem.core.revoke import RevokeRecord
-from stem.runtime.summary import SummedLog
+from stem.runtime.summed_log import SummedLog
 
 _Row = TypeVar("_Row")
 _summary = SummedLog(logging.getLogger("stem.store"))

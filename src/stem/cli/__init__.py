@@ -1,5 +1,4 @@
-"""What people type: one file a noun.
+"""The command line: one file or folder per noun, and `support` for what they share.
 
-`main` runs a command, `failure` says what went wrong, `session` opens what flags and environment name, `times` reads
-durations and moments, `show` prints tables and JSON. Heavy imports stay inside the commands, so that help is instant.
+`main` runs a command. Heavy imports stay inside the commands, so that help is instant.
 """

@@ -1,19 +1,19 @@
-"""`stem config`: what is configured, where each value comes from, and what is wrong with it."""
+"""`stem config`: show the configuration, where each value comes from, and what is wrong with it."""
 
 import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli import show
-from stem.cli.failure import USAGE
-from stem.cli.later import Group
-from stem.cli.session import Session, in_session_without_app
+from stem.cli.support import printing
+from stem.cli.support.failure import USAGE
+from stem.cli.support.lazy_group import SuggestingGroup
+from stem.cli.support.stores import Session, in_session_without_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stem.core.effective import Effective
+    from stem.core.settings.effective import EffectiveSettings
 
 _FLAGS = {
     "broker.url": ("--broker-url", "broker_url"),
@@ -22,9 +22,9 @@ _FLAGS = {
 }
 
 
-@click.group(cls=Group)
+@click.group(cls=SuggestingGroup)
 def config() -> None:
-    """See what is configured.
+    """Show the configuration.
 
     A flag counts before the environment, that before the file, and that before the default.
 
@@ -34,12 +34,12 @@ def config() -> None:
 
 
 @config.command()
-@click.option("--config", "path", metavar="FILE", help="The file.  [env: STEM_CONFIG; default: ./stem.yaml]")
+@click.option("--config", "path", metavar="FILE", help="Read this file.  [env: STEM_CONFIG; default: ./stem.yaml]")
 @in_session_without_app
 def check(session: Session, path: str | None) -> None:
-    """Print the configuration that holds here, nothing secret in it, and what is wrong with it.
+    """Print the configuration without secrets, and what is wrong with it.
 
-    Nothing is connected to. Exit code 0 if it can be used, 64 if there are errors.
+    No store is connected to. Exit code 0 if it can be used, 64 if there are errors.
 
     \b
     Example: stem config check --config /etc/stem/stem.yaml --json
@@ -51,17 +51,16 @@ def check(session: Session, path: str | None) -> None:
     effective = load(os.environ, path=path, flags=flags)
     errors = [*effective.errors, *_unusable(effective)]
     if session.as_json:
-        show.json(_report(effective, errors))
+        printing.json(_report(effective, errors))
     else:
         _print(effective, errors)
     if errors:
         click.get_current_context().exit(USAGE)
 
 
-def _unusable(effective: "Effective") -> "Iterator[str]":
-    """Addresses and keys that nothing could be done with."""
-    from stem.backends import check_url, is_file
-    from stem.backends.file.address import address
+def _unusable(effective: "EffectiveSettings") -> "Iterator[str]":
+    """Yield a sentence for each address and each list of keys that cannot be used."""
+    from stem.client.stores import check_revokes_url, check_url
     from stem.core.errors import StemError
     from stem.runtime.keys import Keyring
 
@@ -69,7 +68,7 @@ def _unusable(effective: "Effective") -> "Iterator[str]":
     checks = [
         ("broker.url", check_url, settings.broker_url),
         ("results.url", check_url, settings.results_url),
-        ("revokes.url", lambda url: address(url) if is_file(url) else check_url(url), settings.revokes_url),
+        ("revokes.url", check_revokes_url, settings.revokes_url),
         ("signing.keys", Keyring.parse, settings.signing_keys),
         ("control.keys", Keyring.parse, settings.control.keys),
     ]
@@ -81,7 +80,7 @@ def _unusable(effective: "Effective") -> "Iterator[str]":
             yield f"{path}: {error}"
 
 
-def _report(effective: "Effective", errors: list[str]) -> dict[str, Any]:
+def _report(effective: "EffectiveSettings", errors: list[str]) -> dict[str, Any]:
     return {
         "status": "error" if errors else "ok",
         "options": [
@@ -93,19 +92,19 @@ def _report(effective: "Effective", errors: list[str]) -> dict[str, Any]:
     }
 
 
-def _print(effective: "Effective", errors: list[str]) -> None:
+def _print(effective: "EffectiveSettings", errors: list[str]) -> None:
     rows = [(option, _spelled(value), source) for option, value, source in effective.shown()]
-    show.table(("option", "value", "from"), rows, empty="")
+    printing.table(("option", "value", "from"), rows, empty="")
     lines = [*(("error", sentence) for sentence in errors), *(("warning", told) for told in effective.warnings)]
     click.echo()
     for kind, sentence in lines:
-        click.echo(show.plain(f"{kind}: {sentence}"))
+        click.echo(printing.plain(f"{kind}: {sentence}"))
     if not errors:
         click.echo("No errors.")
 
 
 def _spelled(value: object) -> str:
-    """As a file would say it."""
+    """Write a value as a file would."""
     match value:
         case None | "" | ():
             return "-"

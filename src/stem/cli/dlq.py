@@ -1,25 +1,25 @@
-"""`stem dlq`: the tasks that were given up: why, and how to try them again."""
+"""`stem dlq`: list dead letters, replay them, drop them."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli import choosing, consent, paging, show, times
-from stem.cli.later import Group
-from stem.cli.session import Session, in_session
+from stem.cli.support import confirm, letter_choice, options, paging, printing, times
+from stem.cli.support.lazy_group import SuggestingGroup
+from stem.cli.support.stores import Session, in_session
 from stem.core.errors import DeadLetterNotFound
 
 if TYPE_CHECKING:
     from stem.contracts.store import Store
     from stem.core.delivery import DeadFilter, DeadLetter
 
-_STEP = 1000  # letters a call, so that no call to the store runs long
+_STEP = 1000  # dead letters per call, so that no call to the store takes long
 
 
-@click.group(cls=Group)
+@click.group(cls=SuggestingGroup)
 def dlq() -> None:
-    """Read dead letters, replay them, drop them.
+    """List dead letters, replay them, drop them.
 
     \b
     Example: stem dlq list
@@ -27,11 +27,9 @@ def dlq() -> None:
 
 
 @dlq.command("list")
-@choosing.options
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), metavar="N", default=50, show_default=True, help="Show at most N."
-)
-@click.option("--cursor", help="Go on where the last page ended.")
+@letter_choice.filters
+@options.limit(50)
+@options.cursor
 @in_session
 def list_letters(session: Session, limit: int, cursor: str | None, since: float | datetime | None, **by: Any) -> None:
     """List dead letters, newest first.
@@ -46,30 +44,29 @@ def list_letters(session: Session, limit: int, cursor: str | None, since: float 
     with session.store() as store:
         now = store.upkeep.now()
         start = times.since(since, now)
-        with paging.at(cursor):
+        with paging.at_cursor(cursor):
             page = store.deadletters.page(DeadFilter(since=start, **by), limit=limit, cursor=cursor)
     if session.as_json:
-        from stem.cli import shapes
+        from stem.cli.support import json_forms
 
-        letters = [shapes.letter(letter, _replay_command(letter, session)) for letter in page.items]
-        show.json({"deadLetters": letters, "cursor": page.cursor, "note": session.note})
+        letters = [json_forms.letter(letter, _replay_command(letter, session)) for letter in page.items]
+        printing.json({"deadLetters": letters, "cursor": page.cursor, "note": session.note})
         return
     rows = [(x.id, x.name, x.queue, x.attempt + 1, times.age(x.dead_at, now)) for x in page.items]
-    show.table(
+    printing.table(
         ("id", "task", "queue", "attempts", "dead"),
         rows,
         empty="No dead letter matches.",
         shrink=("task", "queue"),
-        notes=[f"{letter.reason}: {show.error(letter.error)}" for letter in page.items],
+        notes=[f"{letter.reason}: {printing.error(letter.error)}" for letter in page.items],
     )
     if page.items:
         # Below the table, a line each: a command that a narrow column had folded could not be pasted.
-        click.echo(
-            "\n".join(["\nReplay:", *(f"  {show.plain(_replay_command(letter, session))}" for letter in page.items)])
-        )
+        commands = [f"  {printing.plain(_replay_command(letter, session))}" for letter in page.items]
+        click.echo("\n".join(["\nReplay:", *commands]))
     if page.cursor is not None:
         again = {**by, "since": start and start.isoformat(), "limit": limit, "cursor": page.cursor}
-        show.more(session.command("dlq", "list", **again))
+        printing.more(session.command("dlq", "list", **again))
     if page.items and session.note:
         click.echo(f"\n{session.note}")
 
@@ -78,7 +75,7 @@ def list_letters(session: Session, limit: int, cursor: str | None, since: float 
 @click.argument("id")
 @in_session
 def show_letter(session: Session, id: str) -> None:
-    """Show all that is known of dead letter ID.
+    """Show everything that is known about dead letter ID.
 
     \b
     Example: stem dlq show 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00
@@ -91,21 +88,19 @@ def show_letter(session: Session, id: str) -> None:
     if letter is None:
         raise DeadLetterNotFound(f"There is no dead letter {id} here; see 'stem dlq list' for those there are.")
     if session.as_json:
-        from stem.cli import shapes
+        from stem.cli.support import json_forms
 
-        show.json({**shapes.letter(letter, _replay_command(letter, session)), "note": session.note})
+        printing.json({**json_forms.letter(letter, _replay_command(letter, session)), "note": session.note})
     else:
-        show.facts(_facts(letter, session))
-        show.stack(letter.error.stack if letter.error else "")
+        printing.facts(_facts(letter, session))
+        printing.stack(letter.error.stack if letter.error else "")
 
 
 @dlq.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@choosing.options
-@click.option("--all", "every", is_flag=True, help="All of them.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N, newest first.")
-@click.option("--delay", type=times.DURATION, default=0.0, help="Let them wait first: 10s, 5m.")
-@click.option("--dry-run", is_flag=True, help="Only show which ones.")
+@letter_choice.choice
+@click.option("--delay", type=times.DURATION, default=0.0, help="Delay their start: 10s, 5m.")
+@click.option("--dry-run", is_flag=True, help="Only show which letters match.")
 @in_session
 def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **chosen: Any) -> None:
     """Queue dead letters again: by ID, by filter, or --all.
@@ -115,28 +110,26 @@ def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **c
     \b
     Example: stem dlq replay --queue default --since 1h --dry-run
     """
-    choosing.check(chosen)
+    letter_choice.check(chosen)
     with session.store() as store:
-        where = choosing.filter_of(store, chosen)
+        where = letter_choice.filter_of(store, chosen)
         if dry_run:
             dead = _dead(store)
             ids = store.deadletters.replay(where, limit=min(limit or dead, dead), dry_run=True)
         else:
             ids = _replay(store, where, limit, delay)
     if session.as_json:
-        show.json({"replayed": ids, "dryRun": dry_run})
+        printing.json({"replayed": ids, "dryRun": dry_run})
     else:
         verb = "Would replay" if dry_run else "Replayed"
-        click.echo("\n".join([f"{verb} {len(ids)}.", *(f"  {show.plain(id)}" for id in ids)]))
-    _check_all_were_there(chosen["ids"], ids, limit)
+        click.echo("\n".join([f"{verb} {len(ids)}.", *(f"  {printing.plain(id)}" for id in ids)]))
+    _check_none_missing(chosen["ids"], ids, limit)
 
 
 @dlq.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@choosing.options
-@click.option("--all", "every", is_flag=True, help="All of them.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N, newest first.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@letter_choice.choice
+@options.yes
 @in_session
 def purge(session: Session, limit: int | None, yes: bool, **chosen: Any) -> None:
     """Drop dead letters: by ID, by filter, or --all.
@@ -146,14 +139,14 @@ def purge(session: Session, limit: int | None, yes: bool, **chosen: Any) -> None
     \b
     Example: stem dlq purge --reason retries-exhausted --since 7d --yes
     """
-    choosing.check(chosen)
-    if not consent.is_given("Drop these dead letters for good?", yes=yes):
+    letter_choice.check(chosen)
+    if not confirm.is_confirmed("Drop these dead letters for good?", yes=yes):
         click.echo("Nothing was dropped.", err=True)
         return
     with session.store() as store:
-        count = _purge(store, choosing.filter_of(store, chosen), limit)
+        count = _purge(store, letter_choice.filter_of(store, chosen), limit)
     if session.as_json:
-        show.json({"purged": count})
+        printing.json({"purged": count})
     else:
         click.echo(f"Dropped {count}.")
     absent = len(set(chosen["ids"])) - count
@@ -189,7 +182,7 @@ def _dead(store: "Store") -> int:
     return max(1, sum(depth.dead for depth in store.broker.depth().values()))
 
 
-def _check_all_were_there(asked: tuple[str, ...], replayed: list[str], limit: int | None) -> None:
+def _check_none_missing(asked: tuple[str, ...], replayed: list[str], limit: int | None) -> None:
     missing = sorted(set(asked) - set(replayed))
     if missing and (limit is None or len(replayed) < limit):
         raise DeadLetterNotFound(
@@ -204,7 +197,7 @@ def _replay_command(letter: "DeadLetter", session: Session) -> str:
 def _facts(letter: "DeadLetter", session: Session) -> dict[str, object]:
     import msgspec
 
-    from stem.cli.shapes import arguments
+    from stem.cli.support.json_forms import arguments
 
     args = arguments(letter.body)
     return {

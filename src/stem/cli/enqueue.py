@@ -1,24 +1,14 @@
 """`stem enqueue`: send one task by name."""
 
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from stem.cli import arguments, ending, show, times
-from stem.cli.session import (
-    Session,
-    StoreNotFound,
-    check_exists,
-    check_flags_hold,
-    check_shared,
-    in_session_without_app,
-)
+from stem.cli.support import arguments, printing, task_ending, times
+from stem.cli.support.stores import Session, StoreNotFound, check_exists, check_shared, in_session_without_app
 from stem.core.errors import UsageError
-from stem.core.option import near
+from stem.core.settings.setting import did_you_mean
 
 if TYPE_CHECKING:
     from stem import Stem
@@ -26,22 +16,34 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name")
-@click.option("--args", "args_json", metavar="JSON|@FILE", help="All arguments as a JSON object; @- reads stdin.")
+@click.option("--args", "args_json", metavar="JSON|@FILE", help="All arguments as one JSON object; @- reads stdin.")
 @click.option("--arg", "pairs", metavar="KEY=VALUE", multiple=True, help="One argument; JSON, or else text.")
 @click.option(
-    "-A", "--app", "path", metavar="MODULE:NAME", envvar="STEM_APP", help="Check against this app.  [env: STEM_APP]"
+    "-A",
+    "--app",
+    "path",
+    metavar="MODULE:NAME",
+    envvar="STEM_APP",
+    help="Check name and arguments against this app.  [env: STEM_APP]",
 )
-@click.option("-Q", "--queue", help="Another queue than the task's own.")
-@click.option("--priority", type=click.IntRange(0, 9), metavar="0-9", help="9 goes first.")
-@click.option("--delay", type=times.DURATION, help="Not before this long from now: 10s, 5m.")
-@click.option("--not-before", type=times.MOMENT, help="Not before this moment: 2030-01-31T09:00:00Z.")
-@click.option("--expires", type=times.DURATION_OR_MOMENT, help="Drop it if it has not started by then.")
-@click.option("--id", "task_id", help="Your own id; the same id again changes nothing.")
-@click.option("--header", "headers", metavar="KEY=VALUE", multiple=True, help="Text that travels with the task.")
-@click.option("--meta", metavar="KEY=VALUE", multiple=True, help="A note in its record; JSON, or else text.")
-@click.option("--max-retries", type=click.IntRange(min=0), metavar="N", help="Retries before it becomes a dead letter.")
-@click.option("--unique", metavar="until_done|DURATION", help="Not if an equal one is held.")
-@click.option("--wait", type=times.DURATION, help="Wait this long for its end, then print its result.")
+@click.option("-Q", "--queue", help="Send it to this queue instead of the task's own.")
+@click.option("--priority", type=click.IntRange(0, 9), metavar="0-9", help="Start tasks with a higher number first.")
+@click.option("--delay", type=times.DURATION, help="Start it no sooner than this from now: 10s, 5m.")
+@click.option("--not-before", type=times.MOMENT, help="Start it no sooner than 2030-01-31T09:00:00Z.")
+@click.option(
+    "--expires", type=times.DURATION_OR_MOMENT, help="Drop it unless it has started by then: 1h, or an ISO moment."
+)
+@click.option("--id", "task_id", help="Use your own id; enqueueing the same id again changes nothing.")
+@click.option("--header", "headers", metavar="KEY=VALUE", multiple=True, help="Send this text along with the task.")
+@click.option("--meta", metavar="KEY=VALUE", multiple=True, help="Note this in its record; JSON, or else text.")
+@click.option(
+    "--max-retries",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Retry it this often before it becomes a dead letter.",
+)
+@click.option("--unique", metavar="until_done|DURATION", help="Return the first call's id if this one is a duplicate.")
+@click.option("--wait", type=times.DURATION, help="Wait up to this long, then print its result.")
 @in_session_without_app
 def enqueue(
     session: Session,
@@ -62,7 +64,7 @@ def enqueue(
     and with the retries that running workers name for the task, else to `default` with 3.
 
     \b
-    Example: stem enqueue mail.send --arg to=ada@example.com --arg copies=2 --delay 5m
+    Example: stem enqueue mail.send --arg to=ada@example.com --delay 5m
     """
     call = {
         "args": arguments.arguments(args_json, pairs),
@@ -77,37 +79,26 @@ def enqueue(
             call = _routed(app, name, call)
         handle = app.enqueue(name, check=bool(path), **call)
         if wait is None and session.as_json:
-            show.json({"id": handle.id, "created": handle.created})
+            printing.json({"id": handle.id, "created": handle.created})
         elif not session.as_json:
             click.echo(handle.id)
-            sys.stdout.flush()  # whoever waits for a long task may want to know it now
+            sys.stdout.flush()  # while waiting for a long task, the id may be wanted already
         if wait is not None:
-            ending.tell(handle, wait, as_json=session.as_json)
+            task_ending.print_outcome(handle, wait, as_json=session.as_json)
 
 
-@contextmanager
-def _app(session: Session, path: str | None) -> "Iterator[Stem]":
-    """The user's app, or one that knows no tasks; either on the store that the flags name."""
+def _app(session: Session, path: str | None) -> "Stem":
+    """Return the user's app, or one that knows no tasks; either on the store that the flags name."""
     from stem import Stem
 
-    if not path:
-        app = Stem(settings=session.settings())
-    else:
-        from stem.client import loading
-
-        os.environ.update(session.environment())  # before the import: that is when an app reads its settings
-        app = loading.load(path)
-        check_flags_hold(session, app.settings, path)
+    app = session.load_app(path) if path else Stem(settings=session.settings())
     check_shared(app.settings)
-    try:
-        yield app
-    finally:
-        app.close()
+    return app
 
 
 def _routed(app: "Stem", name: str, call: dict[str, Any]) -> dict[str, Any]:
-    """With the queue and the retries that a running worker has told for the task, where the flags name none. Anybody who can
-    write to the store can tell such things, so what is signed does not follow them."""
+    """Add the queue and the retries that a running worker announces for the task, unless flags name them. Anybody who can
+    write to the store can announce such things, so a signed call does not follow them."""
     if app.settings.signing_keys:
         if call["queue"] is None:
             click.echo("warning: Without --app or --queue a signed call goes to the queue 'default'.", err=True)
@@ -115,12 +106,12 @@ def _routed(app: "Stem", name: str, call: dict[str, Any]) -> dict[str, Any]:
     try:
         check_exists(app.settings)
     except StoreNotFound:
-        return call  # it is made when the call is known to be a good one
-    from stem.client.patience import patiently
+        return call  # it is created when the call is known to be valid
+    from stem.client.send.retry import retry_while_unavailable
 
-    pulses = patiently(lambda: app.store.heartbeats.all(), app.settings.timeout_seconds)
-    told = [pulse.heartbeat.extras.get("tasks") for pulse in pulses]
-    tables = [each for each in told if isinstance(each, dict) and each]
+    pulses = retry_while_unavailable(lambda: app.store.heartbeats.all(), app.settings.timeout_seconds)
+    announced = [pulse.heartbeat.extras.get("tasks") for pulse in pulses]
+    tables = [each for each in announced if isinstance(each, dict) and each]
     for tasks in tables:
         match tasks.get(name):
             case [str(queue), int(max_retries)]:
@@ -130,7 +121,7 @@ def _routed(app: "Stem", name: str, call: dict[str, Any]) -> dict[str, Any]:
                 continue
     if tables:
         known = {each: each for tasks in tables for each in tasks}
-        click.echo(show.plain(f"warning: No running worker has a task {name}{near(name, known)}"), err=True)
+        click.echo(printing.plain(f"warning: No running worker has a task {name}{did_you_mean(name, known)}"), err=True)
     return call
 
 

@@ -1,4 +1,4 @@
-"""`stem health`: can the stores be reached, what do they say of themselves, and does anything keep tasks from running?"""
+"""`stem health`: check the stores, and show what keeps tasks from running."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli import queue_states, show, times
-from stem.cli.session import Session, check_exists, in_session
+from stem.cli.support import printing, times
+from stem.cli.support.stores import Session, check_exists, in_session
+from stem.control import queue_states
 
 if TYPE_CHECKING:
     from stem.contracts.store import Store
-    from stem.core.config import Settings
+    from stem.core.settings.app import Settings
 
 
 @click.command()
@@ -25,11 +26,11 @@ def health(session: Session) -> None:
     Example: stem health --json
     """
     settings = check_exists(session.settings())
-    with _opened(settings.broker_url, settings) as store, session.marks(store) as marks:
-        states = queue_states.queue_states(store, marks)
+    with _opened(settings.broker_url, settings) as store, session.revokes(store) as revokes:
+        states = queue_states.queue_states(store, revokes)
         report = _report(settings, store, states)
     if session.as_json:
-        show.json(report)
+        printing.json(report)
         return
     _print_store("broker", report["broker"])
     _print_place("results", report["results"], report["broker"])
@@ -40,34 +41,34 @@ def health(session: Session) -> None:
         for w in report["workers"]
     ]
     columns = ("worker", "host", "pid", "queues", "running", "last heard")
-    show.table(columns, rows, empty="No worker is running.", shrink=("host", "queues"))
+    printing.table(columns, rows, empty="No worker is running.", shrink=("host", "queues"))
     click.echo()
     empty = "No queue holds a task."
-    show.table(queue_states.COLUMNS, map(queue_states.row, states), empty=empty, shrink=queue_states.SHRINK)
+    printing.table(queue_states.COLUMNS, map(queue_states.row, states), empty=empty, shrink=queue_states.SHRINK)
 
 
 def _report(settings: "Settings", store: "Store", states: list[queue_states.QueueState]) -> dict[str, Any]:
-    """The stores are opened one by one, so that each speaks for itself."""
-    from stem.backends import connect_revokes, placed
-    from stem.cli import securing, shapes
-    from stem.core.config import masked
+    """Open the stores one by one, so that each is checked by itself."""
+    from stem.cli.support import json_forms, security_checks
+    from stem.client.stores import connect_revokes, with_absolute_paths
+    from stem.core.settings.app import masked
 
-    there = placed(settings)
-    broker = shapes.store(store)
+    there = with_absolute_paths(settings)
+    broker = json_forms.store(store)
     report = {
         "status": "ok",
         "namespace": settings.namespace,
         "broker": broker,
         "results": broker,
         "revokes": broker if there.revokes_place == there.broker_url else {"url": masked(there.revokes_place)},
-        "signing": securing.signing(settings),
-        "tls": securing.tls(settings),
-        "workers": [shapes.worker(pulse) for pulse in store.heartbeats.all()],
+        "signing": security_checks.signing(settings),
+        "tls": security_checks.tls(settings),
+        "workers": [json_forms.worker(pulse) for pulse in store.heartbeats.all()],
         "queues": [state.shape() for state in states],
     }
     if there.results_are_apart and there.results_url is not None:
         with _opened(there.results_url, settings) as results:
-            report["results"] = shapes.store(results)
+            report["results"] = json_forms.store(results)
     if there.revokes_place != there.broker_url:
         connect_revokes(there).close()
     return report
@@ -79,7 +80,7 @@ def _ago(worker: dict[str, Any]) -> str:
 
 @contextmanager
 def _opened(url: str, settings: "Settings") -> "Iterator[Store]":
-    from stem.backends import connect
+    from stem.client.stores import connect
 
     store = connect(url, settings)
     try:
@@ -94,11 +95,11 @@ def _print_place(role: str, facts: dict[str, Any], broker: dict[str, Any]) -> No
     elif "server" in facts:
         _print_store(role, facts)
     else:
-        click.echo(show.plain(f"{role:<9}  {facts['url']}"))
+        click.echo(printing.plain(f"{role:<9}  {facts['url']}"))
 
 
 def _print_store(role: str, facts: dict[str, Any]) -> None:
     latency = f"{facts['latencySeconds'] * 1000:.1f} ms"
-    click.echo(show.plain(f"{role:<9}  {facts['url']}  {facts['server']}  {latency}"))
+    click.echo(printing.plain(f"{role:<9}  {facts['url']}  {facts['server']}  {latency}"))
     for warning in facts["warnings"]:
-        click.echo(show.plain(f"{'warning':<9}  {warning}"))
+        click.echo(printing.plain(f"{'warning':<9}  {warning}"))

@@ -1,4 +1,4 @@
-"""The `stem` command: its nouns, its exit codes, and nothing of what they do."""
+"""The `stem` command: its nouns and its exit codes."""
 
 import gc
 import os
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import click
 
-from stem.cli import failure
-from stem.cli.later import Later
+from stem.cli.support import failure
+from stem.cli.support.lazy_group import LazyGroup
 from stem.core.errors import ConfigError, UsageError
 
 NOUNS = ("worker", "enqueue", "task", "queue", "dlq", "health", "config", "pipeline")  # a file each
@@ -19,12 +19,12 @@ CLOSED_PIPE = 141  # as the shell reports a program that SIGPIPE ended
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 fine, 1 not found, 64 usage or configuration, 70 failure."""
     exit_code = run(sys.argv[1:] if argv is None else argv)
-    gc.freeze()  # else the interpreter would look through all that was imported for garbage, on its way out
+    gc.freeze()  # else the interpreter would search everything that was imported for garbage on exit
     sys.exit(exit_code)
 
 
 def run(arguments: Sequence[str]) -> int:
-    _open_what_is_closed()
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -35,22 +35,22 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has left. The interpreter flushes stdout once more on its way out; let that go nowhere.
+        # The reader has gone. The interpreter flushes stdout once more on exit; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
-    except Exception as error:  # noqa: BLE001  the boundary: whatever it was, a person sees a sentence
-        return failure.tell(error, arguments)
+    except Exception as error:  # noqa: BLE001  the boundary: whatever it was, the user sees a sentence
+        return failure.report(error, arguments)
 
 
-def _open_what_is_closed() -> None:
-    """Whoever closed a stream does not want it: it leads nowhere, and no file or socket may take its number."""
+def _open_closed_streams() -> None:
+    """Open closed streams to nowhere, so that no file or socket gets their numbers."""
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - open until the end
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def _check_files_are_ours() -> None:
-    """`pip install stem` is another library, whose package has the same name."""
+    """Refuse to run if the other library called `stem` has replaced files of this package."""
     import stem
 
     if not hasattr(stem, "_HOMES"):
@@ -66,6 +66,9 @@ def _invoke(arguments: Sequence[str]) -> int:
     try:
         # Not `cli.main()`, which has exit codes and words of its own for errors, Ctrl-C and closed pipes.
         with cli.make_context("stem", list(arguments)) as context:
+            from stem.cli.support.log_lines import escape_log_lines  # here, for `--help` and `--version` log nothing
+
+            escape_log_lines()
             cli.invoke(context)
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -76,7 +79,7 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 
 def _check_text(arguments: Sequence[str]) -> None:
-    """Stores and JSON hold UTF-8; bytes that are not could be neither sent nor looked for."""
+    """Refuse bytes that are not UTF-8: stores and JSON cannot hold them."""
     for word in arguments:
         try:
             word.encode()
@@ -92,9 +95,9 @@ def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) 
         context.exit()
 
 
-class Root(Later):
+class Root(LazyGroup):
     def spellings(self, ctx: click.Context) -> dict[str, str]:
-        """Also what stands one level below: `stem ping` is `stem worker ping`."""
+        """Suggest commands from one level below as well: for `stem ping`, `stem worker ping`."""
         below: dict[str, str] = {}
         for noun in ("worker", "dlq", "task", "queue"):
             group = self.get_command(ctx, noun)
@@ -105,7 +108,8 @@ class Root(Later):
 
 @click.group(
     cls=Root,
-    homes={noun: f"stem.cli.{noun}" for noun in NOUNS},
+    homes={noun: f"stem.cli.{noun}" for noun in NOUNS}
+    | {noun: f"stem.cli.{noun}.group:{noun}" for noun in ("worker", "pipeline")},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 fine, 1 not found, 64 usage or configuration, 70 failure.",
 )

@@ -1,13 +1,13 @@
-"""`stem task`: what is known of a task, and what it returned."""
+"""`stem task`: list tasks, show them and their results."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from stem.cli import ending, paging, show, times
-from stem.cli.later import Later
-from stem.cli.session import Session, in_session
+from stem.cli.support import arguments, options, paging, printing, task_ending, times
+from stem.cli.support.lazy_group import LazyGroup
+from stem.cli.support.stores import Session, in_session
 from stem.cli.task_export import export
 from stem.core.lifecycle import State
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from stem.core.record import TaskRecord
 
 
-@click.group(cls=Later, homes={"revoke": "stem.cli.worker_control:revoke"})
+@click.group(cls=LazyGroup, homes={"revoke": "stem.cli.worker.control:revoke"})
 def task() -> None:
-    """Inspect tasks and their results; revoke tasks.
+    """List tasks, show their results, revoke tasks.
 
     \b
     Example: stem task list --state failed --since 1h
@@ -32,14 +32,14 @@ task.add_command(export)
 @click.argument("id")
 @in_session
 def show_task(session: Session, id: str) -> None:
-    """Show all that is known of task ID.
+    """Show everything that is known about task ID.
 
     Its arguments are known until it has succeeded or was cancelled.
 
     \b
     Example: stem task show 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00
     """
-    from stem.cli import shapes
+    from stem.cli.support import json_forms
     from stem.core.envelope import check_id
 
     check_id(id)
@@ -47,23 +47,21 @@ def show_task(session: Session, id: str) -> None:
         record = app.handle(id).status()
         body, due_at = _call(app.store, record)
     if session.as_json:
-        more = {"args": body and shapes.arguments(body), "dueAt": due_at, "durationSeconds": _seconds(record)}
-        show.json({**shapes.record(record), **more})
+        more = {"args": body and json_forms.arguments(body), "dueAt": due_at, "durationSeconds": _seconds(record)}
+        printing.json({**json_forms.record(record), **more})
     else:
-        show.facts(_facts(record, body, due_at))
-        show.stack(record.error.stack if record.error else "")
+        printing.facts(_facts(record, body, due_at))
+        printing.stack(record.error.stack if record.error else "")
 
 
 @task.command("list")
-@click.option("--state", type=click.Choice([state.value for state in State]), help="Only those in this state.")
-@click.option("-Q", "--queue", help="Only those of this queue.")
-@click.option("--name", help="Only those of this task name.")
-@click.option("--since", type=times.DURATION_OR_MOMENT, help="Only those enqueued since: 1h, or an ISO moment.")
-@click.option("--meta", "noted", metavar="KEY=VALUE", multiple=True, help="Only those whose meta has this; repeatable.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), metavar="N", default=50, show_default=True, help="Show at most N."
-)
-@click.option("--cursor", help="Go on where the last page ended.")
+@options.state
+@options.queue
+@options.name
+@options.enqueued_since
+@click.option("--meta", metavar="KEY=VALUE", multiple=True, help="Only tasks with this in their meta; may be repeated.")
+@options.limit(50)
+@options.cursor
 @in_session
 def list_tasks(
     session: Session,
@@ -71,7 +69,7 @@ def list_tasks(
     queue: str | None,
     name: str | None,
     since: float | datetime | None,
-    noted: tuple[str, ...],
+    meta: tuple[str, ...],
     limit: int,
     cursor: str | None,
 ) -> None:
@@ -86,43 +84,31 @@ def list_tasks(
         now = store.upkeep.now()
         start = times.since(since, now)
         where = TaskFilter(
-            state=State(state) if state else None, queue=queue, name=name, since=start, meta=_meta(noted)
+            state=State(state) if state else None,
+            queue=queue,
+            name=name,
+            since=start,
+            meta=arguments.values(meta, "--meta") or None,
         )
-        with paging.at(cursor):
+        with paging.at_cursor(cursor):
             page = store.results.page(where, limit=limit, cursor=cursor)
     if session.as_json:
-        from stem.cli import shapes
+        from stem.cli.support import json_forms
 
-        show.json({"tasks": [shapes.record(each) for each in page.items], "cursor": page.cursor})
+        printing.json({"tasks": [json_forms.record(each) for each in page.items], "cursor": page.cursor})
         return
     rows = [(r.id, r.name, r.queue, r.state, r.attempt + 1, times.age(r.enqueued_at, now)) for r in page.items]
-    show.table(
+    printing.table(
         ("id", "task", "queue", "state", "try", "enqueued"),
         rows,
         empty="No task matches.",
         shrink=("task", "queue"),
-        notes=[show.error(record.error) for record in page.items],
+        notes=[printing.error(record.error) for record in page.items],
     )
     if page.cursor is not None:
         again = {"state": state, "queue": queue, "name": name, "limit": limit, "cursor": page.cursor}
-        filters = [word for each in noted for word in ("--meta", each)]
-        show.more(session.command("task", "list", *filters, since=start and start.isoformat(), **again))
-
-
-def _meta(given: tuple[str, ...]) -> dict[str, Any] | None:
-    """Values are JSON where they can be read as such (7, true), else texts. Raises UsageError."""
-    import msgspec
-
-    wanted: dict[str, Any] = {}
-    for each in given:
-        key, is_pair, text = each.partition("=")
-        if not is_pair or not key:
-            raise click.UsageError(f"--meta {each} is no pair; write it as --meta customer=acme.")
-        try:
-            wanted[key] = msgspec.json.decode(text)
-        except msgspec.DecodeError:
-            wanted[key] = text
-    return wanted or None
+        filters = [word for each in meta for word in ("--meta", each)]
+        printing.more(session.command("task", "list", *filters, since=start and start.isoformat(), **again))
 
 
 @task.command()
@@ -132,7 +118,7 @@ def _meta(given: tuple[str, ...]) -> dict[str, Any] | None:
 def result(session: Session, id: str, wait: float) -> None:
     """Print what task ID returned, as JSON.
 
-    If it failed, its error and exit code 70.
+    If the task failed, print its error and exit with code 70.
 
     \b
     Example: stem task result 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00 --wait 30s
@@ -141,11 +127,11 @@ def result(session: Session, id: str, wait: float) -> None:
 
     check_id(id)
     with session.app() as app:
-        ending.tell(app.handle(id), wait, as_json=session.as_json)
+        task_ending.print_outcome(app.handle(id), wait, as_json=session.as_json)
 
 
 def _call(store: "Store", record: "TaskRecord") -> "tuple[bytes | None, datetime | None]":
-    """The envelope as it was sent, and when the task is due if it waits; as far as the store still has them."""
+    """Return the envelope as it was sent, and when a waiting task is due, as far as the store still has them."""
     letter = store.deadletters.get(record.id) if record.state is State.FAILED else None
     if letter is not None:
         return letter.body, None
@@ -164,9 +150,9 @@ def _seconds(record: "TaskRecord") -> float | None:
 def _facts(record: "TaskRecord", body: bytes | None, due_at: datetime | None) -> dict[str, object]:
     import msgspec
 
-    from stem.cli.shapes import arguments
+    from stem.cli.support import json_forms
 
-    args = body and arguments(body)
+    args = body and json_forms.arguments(body)
     seconds = _seconds(record)
     return {
         "id": record.id,

@@ -1,4 +1,4 @@
-"""`stem task export`: all tasks of a store into one file, some thousands at a time, without Spark."""
+"""`stem task export`: write all tasks of a store to one file, a few thousand at a time, without Spark."""
 
 import os
 import sys
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from stem.cli import show, times
-from stem.cli.session import Session, in_session
+from stem.cli.support import options, printing, times
+from stem.cli.support.stores import Session, in_session
 from stem.core.errors import ConfigError, UsageError
 from stem.core.lifecycle import State
 
@@ -29,13 +29,18 @@ Chunks = Iterator[Chunk]
 
 
 @click.command()
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: the ending of --output, else jsonl.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Write this format.  [default: the ending of --output, else jsonl]",
+)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file, not to stdout.")
-@click.option("--state", type=click.Choice([state.value for state in State]), help="Only those in this state.")
-@click.option("--queue", help="Only those of this queue.")
-@click.option("--name", help="Only those of this task name.")
-@click.option("--since", type=times.DURATION_OR_MOMENT, help="Only those enqueued since: 1h, or an ISO moment.")
-@click.option("--until", type=times.DURATION_OR_MOMENT, help="Only those enqueued before: 1h ago, or an ISO moment.")
+@options.state
+@options.queue
+@options.name
+@options.enqueued_since
+@click.option("--until", type=times.DURATION_OR_MOMENT, help="Only tasks enqueued before: 1h ago, or an ISO moment.")
 @in_session
 def export(
     session: Session,
@@ -47,7 +52,7 @@ def export(
     since: float | datetime | None,
     until: float | datetime | None,
 ) -> None:
-    """Write all tasks to a file, however many there are.
+    """Write all tasks to a file, in constant memory.
 
     Columns are those of the pipeline's table `tasks`. Each task is written as it is when it is read. Texts that a spreadsheet
     would run as a formula begin with ' in CSV.
@@ -73,9 +78,9 @@ def export(
         with _opened(output, is_text=chosen != "parquet") as stream:
             count = write(_chunks(store, where), stream)
     if output is not None and session.as_json:
-        show.json({"tasks": count, "output": str(output), "format": chosen})
+        printing.json({"tasks": count, "output": str(output), "format": chosen})
     elif output is not None:
-        click.echo(show.plain(f"{count:,} tasks are in {output}."))
+        click.echo(printing.plain(f"{count:,} tasks are in {output}."))
 
 
 def _format(form: str | None, output: Path | None) -> str:
@@ -83,7 +88,7 @@ def _format(form: str | None, output: Path | None) -> str:
     if form is not None:
         return form
     if ending and ending not in FORMATS:
-        raise UsageError(f"{output} does not say what to write; add --format {', '.join(FORMATS)}, or end its name so.")
+        raise UsageError(f"{output} has no ending that names a format; add --format {', '.join(FORMATS)}.")
     return ending or "jsonl"
 
 
@@ -96,7 +101,7 @@ def _check_pyarrow() -> None:
 
 @contextmanager
 def _opened(output: Path | None, *, is_text: bool) -> Iterator[BinaryIO]:
-    """Under its own name only when it is whole."""
+    """Open the output. A file gets its name only when it is complete."""
     if output is None:
         if not is_text and sys.stdout.isatty():
             raise UsageError("Parquet is no text for a terminal; name a file with --output.")
@@ -125,17 +130,17 @@ def _chunks(store: "Store", where: "HistoryFilter") -> Chunks:
 
 
 def _shaped(stored: Chunk) -> Chunk:
-    """As the pipeline's table: an error is two columns."""
+    """Return the columns of the pipeline's table, which has two for an error."""
     import msgspec
 
     from stem.core.record import TaskError
-    from stem.pipeline import shapes
+    from stem.pipeline import schemas
 
     decode = msgspec.json.Decoder(TaskError).decode
     errors = [None if text is None else decode(text) for text in stored.pop("error")]
     stored["error_type"] = [None if error is None else error.type for error in errors]
     stored["error_message"] = [None if error is None else error.message for error in errors]
-    return {name: stored[name] for name in shapes.names(shapes.TASKS)}
+    return {name: stored[name] for name in schemas.names(schemas.TASKS)}
 
 
 def _write_jsonl(chunks: Chunks, stream: BinaryIO) -> int:
@@ -158,11 +163,11 @@ def _write_csv(chunks: Chunks, stream: BinaryIO) -> int:
     import csv
     import io
 
-    from stem.pipeline import shapes
+    from stem.pipeline import schemas
 
     text = io.TextIOWrapper(stream, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
     writer, count = csv.writer(text, lineterminator="\n"), 0
-    writer.writerow(shapes.names(shapes.TASKS))
+    writer.writerow(schemas.names(schemas.TASKS))
     for chunk in _readable(chunks):
         rows = list(zip(*(map(harmless, column) for column in chunk.values()), strict=True))
         writer.writerows(rows)
@@ -175,10 +180,10 @@ def _write_parquet(chunks: Chunks, stream: BinaryIO) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from stem.pipeline import shapes
-    from stem.pipeline.delta import arrow_schema
+    from stem.pipeline import schemas
+    from stem.pipeline.schemas import arrow_schema
 
-    schema, count = arrow_schema(shapes.TASKS), 0
+    schema, count = arrow_schema(schemas.TASKS), 0
     waiting: list[pa.Table] = []
 
     def array(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -197,7 +202,7 @@ def _write_parquet(chunks: Chunks, stream: BinaryIO) -> int:
 
 
 def _readable(chunks: Chunks) -> Chunks:
-    """Moments as people and other programs read them."""
+    """Write times as people and other programs read them."""
     for chunk in chunks:
         yield {**chunk, **{name: list(map(_moment, chunk[name])) for name in MOMENTS}}
 
@@ -210,7 +215,7 @@ def _moment(microseconds: int | None) -> str | None:
 
 
 def harmless(cell: Any) -> Any:
-    """A text that a spreadsheet would take for a formula, as text. A number is none."""
+    """Mark a text that a spreadsheet would run as a formula as text. Numbers stay as they are."""
     if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
         return cell
     with suppress(ValueError):

@@ -1,1 +1,1 @@
-"""What your code calls: the app, its tasks, and handles to their results."""
+"""The Python API: the app, its tasks, and handles to their results."""

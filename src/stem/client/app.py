@@ -1,4 +1,4 @@
-"""The app: where settings, store, keys and tasks come together."""
+"""The app: settings, store connection, keys and the registry of tasks."""
 
 import inspect
 import os
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 
 import msgspec
 
-from stem.client.context import TaskContext
-from stem.client.definition import defaults, define, elsewhere, same_function
-from stem.client.handle import TaskHandle
-from stem.client.hints import OF_APPS, missing, option_meant
-from stem.client.link import Link
 from stem.client.middleware import Hooks, Middleware
-from stem.client.options import CallOptions, Classes, Duration, TaskOptions
-from stem.client.policy import RetryWish
-from stem.client.sender import Sender, result_of
-from stem.client.task import AsyncTask, Decorator, TakesAnything, Task
+from stem.client.run.context import TaskContext
+from stem.client.send.handle import TaskHandle
+from stem.client.send.sender import Sender, result_of
+from stem.client.store_connection import StoreConnection
+from stem.client.task.definition import defaults, define, elsewhere, same_function
+from stem.client.task.hints import OF_APPS, missing, option_meant
+from stem.client.task.options import CallOptions, Classes, Duration, TaskOptions
+from stem.client.task.policy import RetryOption
+from stem.client.task.task import AsyncTask, Decorator, TakesAnything, Task
 from stem.contracts.store import Store
-from stem.core.config import Settings, check_settings
 from stem.core.errors import ConfigError, InvalidTask, UnknownTask
 from stem.core.record import TaskRecord
 from stem.core.retry import Exponential
+from stem.core.settings.app import Settings, check_settings
 from stem.runtime.clock import Clock, system_clock
 from stem.runtime.configfile import configured
 from stem.runtime.keys import Keyring
@@ -35,8 +35,8 @@ R = TypeVar("R")
 
 
 class Stem:
-    """Settings come from the arguments, else from `settings` (default: the environment, behind it `stem.yaml` of the
-    working directory or the file that STEM_CONFIG names), else from Stem's defaults.
+    """An app and its tasks. Settings come from the arguments, else from `settings` (default: the environment, then the file
+    that STEM_CONFIG names or `stem.yaml` in the working directory), else from Stem's defaults.
 
     Nothing is opened until the store is first needed. Threads may share an app; a forked child opens a store of its own.
     """
@@ -50,7 +50,7 @@ class Stem:
         settings: Settings | None = None,
         queue: str = "default",
         max_retries: int = 3,
-        retry: RetryWish = Exponential(),  # noqa: B008 - frozen
+        retry: RetryOption = Exponential(),  # noqa: B008 - frozen
         retry_on: Classes | None = None,
         no_retry_on: Classes | None = None,
         soft_limit: Duration | None = None,
@@ -82,31 +82,31 @@ class Stem:
             soft_limit=soft_limit,
             hard_limit=hard_limit,
         )
-        self.link = Link(self.settings, Keyring.parse(self.settings.signing_keys), clock)
-        self.link.hooks = Hooks(middleware)
+        self.store_connection = StoreConnection(self.settings, Keyring.parse(self.settings.signing_keys), clock)
+        self.store_connection.hooks = Hooks(middleware)
         self._tasks: dict[str, Task[..., Any]] = {}
         self._tasks_seen = MappingProxyType(self._tasks)
         self._include = [(name, False) for name in _names("include", include)]  # and whether it may be missing
 
     @property
     def store(self) -> Store:
-        """Connected when first asked for. Raises ConfigError, StoreUnavailable, StoreRefused."""
-        return self.link.store
+        """The store, opened on first use. Raises ConfigError, StoreUnavailable, StoreRefused."""
+        return self.store_connection.store
 
     @property
     def control(self) -> "Control":
-        """Ask and steer live workers: `app.control.ping()`, `.stats()`, `.revoke(id)`, `.pause("mail")` …"""
+        """Commands to live workers: `app.control.ping()`, `.stats()`, `.revoke(id)`, `.pause("mail")` …"""
         from stem.client.control import Control  # here: few processes steer
 
-        return Control(self.link)
+        return Control(self.store_connection)
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:
         return self._tasks_seen
 
     def use(self, middleware: Middleware) -> None:
-        """Add one more, after those that are there. It counts for what is sent and run from now on. Raises UsageError."""
-        self.link.hooks = Hooks([*self.link.hooks.middleware, middleware])
+        """Append a middleware. It applies to everything sent and run from now on. Raises UsageError."""
+        self.store_connection.hooks = Hooks([*self.store_connection.hooks.middleware, middleware])
 
     @overload
     def task(self, function: TakesAnything[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
@@ -125,8 +125,8 @@ class Stem:
     def task(self, function: Any = None, /, **options: Unpack[TaskOptions]) -> Any:
         """Make a function a task: `@app.task`, or `@app.task(queue="mail", max_retries=5, …)`.
 
-        Its name is the function's module and qualified name unless `name` says otherwise; names are what travels, so
-        give one where code may move. Raises InvalidTask.
+        Its name is the function's module and qualified name unless `name` says otherwise; the name travels with the
+        call, so give one if the code may move. Raises InvalidTask.
         """
         if not isinstance(self, Stem):
             raise InvalidTask("Stem.task is used without an app; make one first: app = Stem(), then @app.task.")
@@ -137,7 +137,7 @@ class Stem:
     def enqueue(
         self, name: str, /, args: Mapping[str, Any] | None = None, *, check: bool = True, **options: Unpack[CallOptions]
     ) -> TaskHandle[Any]:
-        """Enqueue by name. `check=False` sends a task whose code is not here. Raises UnknownTask, InvalidTask."""
+        """Enqueue a task by its name. `check=False` allows a task whose code is elsewhere. Raises UnknownTask, InvalidTask."""
         return self.sender(name, check=check).options(**options).send({} if args is None else args)
 
     async def aenqueue(
@@ -146,25 +146,24 @@ class Stem:
         return await self.sender(name, check=check).options(**options).asend({} if args is None else args)
 
     def handle(self, task_id: str) -> TaskHandle[Any]:
-        """A task enqueued earlier, here or elsewhere. Whether it exists is found out when it is asked."""
-        return TaskHandle(self.link, task_id, self._result)
+        """Return a handle to a task that was enqueued earlier, here or elsewhere. Looks nothing up."""
+        return TaskHandle(self.store_connection, task_id, self._result)
 
     def bulk(self, name: str) -> Any:
-        """The task of that name, to be run over a whole DataFrame on Spark: `app.bulk("image.resize").over(df)`. Needs the
-        extra `spark`. Raises UnknownTask, InvalidTask."""
-        from importlib import import_module
+        """Run a task over a whole DataFrame on Spark: `app.bulk("image.resize").over(df)`. Needs the extra `spark`.
+        Raises UnknownTask, InvalidTask."""
+        from stem.contracts.engine import load  # here: few apps have one
 
-        # By name: Spark's part builds on this one, and only who asks for it shall load it.
-        return import_module("stem.pipeline.bulk").Bulk(self, name)
+        return load("spark").bulk(self, name)
 
     def autodiscover(self, packages: Iterable[str], *, module: str = "tasks") -> None:
-        """Include the module `tasks` of each of these packages, where there is one. As with `Stem(include=[…])`, it is
-        imported when a worker loads the app, or when a task is asked for by a name that is not known yet."""
+        """Include the module `tasks` of each package that has one. As with `Stem(include=[…])`, it is imported when a
+        worker loads the app, or when a task is looked up by a name that is not known yet."""
         self._include += [(f"{package}.{module}", True) for package in _names("packages", packages)]
 
     def load_tasks(self) -> None:
         """Import the modules that the app includes. Raises ConfigError."""
-        from stem.client.loading import import_tasks
+        from stem.client.user_modules import import_tasks  # here: importlib's machinery is not needed to enqueue
 
         while self._include:
             name, may_be_missing = self._include.pop(0)
@@ -172,7 +171,7 @@ class Stem:
 
     def close(self) -> None:
         """Close the store, if it was opened. Using the app again opens it again."""
-        self.link.close()
+        self.store_connection.close()
 
     if not TYPE_CHECKING:  # a type checker would take any name
 
@@ -191,18 +190,20 @@ class Stem:
         if unknown := options.keys() - TaskOptions.__annotations__.keys():
             hint = option_meant(min(unknown), TaskOptions.__annotations__)
             raise InvalidTask(f"There is no task option {min(unknown)!r}{hint}.")
-        definition = define(function, self.defaults, **options)
+        definition = define(function, self.defaults, options)
         for name in (definition.name, *definition.aliases):
             known = self._tasks.get(name)
             if known is not None and not same_function(known.definition.function, function):
-                raise InvalidTask(f"Two functions want to be task {name}; give one of them a name: @app.task(name=…).")
+                raise InvalidTask(
+                    f"Two functions have the task name {name}; give one of them another name: @app.task(name=…)."
+                )
         kind = AsyncTask if inspect.iscoroutinefunction(function) else Task
-        task: Task[..., Any] = kind(self.link, definition)
+        task: Task[..., Any] = kind(self.store_connection, definition)
         self._tasks |= dict.fromkeys((definition.name, *definition.aliases), task)
         return task
 
     def sender(self, name: str, *, check: bool = True) -> Sender[..., Any]:
-        """What calls of the task of that name are sent with. Raises UnknownTask, unless `check` is False."""
+        """Return the sender of the task of that name. Raises UnknownTask, unless `check` is False."""
         if name in self._tasks:
             return self._tasks[name]
         if check:
@@ -211,7 +212,7 @@ class Stem:
                 return self._tasks[name]
             raise UnknownTask(self._unknown(name))
         definition = elsewhere(name, self.defaults)
-        return Sender(self.link, definition, definition.plan, {})
+        return Sender(self.store_connection, definition, definition.plan, {})
 
     def _unknown(self, name: str) -> str:
         from difflib import get_close_matches

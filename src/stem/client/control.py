@@ -4,15 +4,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, get_args
 
-from stem.client.link import Link
-from stem.client.options import Duration
-from stem.client.policy import seconds
+from stem.client.store_connection import StoreConnection
+from stem.client.task.options import Duration
+from stem.client.task.policy import seconds
 from stem.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from stem.control.caller import Answers, Caller
-    from stem.control.pausing import Paused, Pausing
-    from stem.control.revoking import Revoked
+    from stem.control.caller import Answers
+    from stem.control.command_session import CommandSession
+    from stem.control.pausing import Paused, Verb
+    from stem.control.revoking import RevokeResult
     from stem.core.heartbeat import Pulse
 
 P = ParamSpec("P")
@@ -25,13 +26,13 @@ class Control:
     all have answered or `timeout` is over (default: the setting `control.timeout`). `.replies` of the answer has one reply
     per worker. Raises UsageError, StoreUnavailable, StoreRefused."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, store_connection: StoreConnection) -> None:
+        self._store_connection = store_connection
 
     def workers(self) -> "dict[str, Pulse]":
         """The last heartbeat of every live worker, by its name. Asks the store, not the workers."""
-        with self._caller() as caller:
-            return caller.known()
+        with self._session() as session:
+            return session.caller.known()
 
     def ping(self, *, workers: Sequence[str] = (), timeout: Duration | None = None) -> "Answers":
         """Whether workers are there, and in what state: `.health` by worker."""
@@ -65,49 +66,39 @@ class Control:
         expires: Duration | None = None,
         workers: Sequence[str] = (),
         timeout: Duration | None = None,
-    ) -> "Revoked":
+    ) -> "RevokeResult":
         """Do not run these tasks, now or later; with `terminate`, stop those that run. Durable when it returns, with no
         worker running as well."""
         from stem.control.commands.revoke import Signal
-        from stem.control.revoking import revoke
-        from stem.core.revoke import RevokeRequest
+        from stem.control.revoking import revoke_tasks
 
         if not task_ids:
             raise UsageError("No task is named; give at least one id: app.control.revoke(handle.id).")
         if signal not in (known := get_args(Signal)):
             raise UsageError(f"There is no signal {signal!r} to end a task by; use one of {', '.join(known)}.")
-        requests = [
-            RevokeRequest(
-                task_id=task_id,
-                reason=reason,
-                requester=_requester(),
-                terminate=terminate,
-                signal=signal if terminate else None,
-                expires_seconds=None if expires is None else seconds("expires", expires, above_zero=True),
-            )
-            for task_id in task_ids
-        ]
-        with self._caller() as caller, self._link.revokes() as marks:
-            return revoke(
-                marks,
-                caller,
-                requests,
-                terminate=terminate,
-                signal=signal,
-                workers=workers,
-                timeout_seconds=self._timeout_seconds(timeout),
-                broker=self._link.store.broker,
+        expires_seconds = None if expires is None else seconds("expires", expires, above_zero=True)
+        with self._session(workers, timeout) as session:
+            return revoke_tasks(
+                session, task_ids, terminate=terminate, signal=signal, reason=reason, expires_seconds=expires_seconds
             )
 
     def pause(self, *queues: str, workers: Sequence[str] = (), timeout: Duration | None = None) -> "Paused":
         """Start nothing more of these queues. Durable: workers that start later heed it."""
-        with self._pausing(queues) as pausing:
-            return pausing.pause(queues, workers=workers, timeout_seconds=self._timeout_seconds(timeout))
+        return self._change_pauses("pause", queues, workers, timeout)
 
     def resume(self, *queues: str, workers: Sequence[str] = (), timeout: Duration | None = None) -> "Paused":
         """Go on with queues that were paused."""
-        with self._pausing(queues) as pausing:
-            return pausing.resume(queues, workers=workers, timeout_seconds=self._timeout_seconds(timeout))
+        return self._change_pauses("resume", queues, workers, timeout)
+
+    def _change_pauses(
+        self, verb: "Verb", queues: Sequence[str], workers: Sequence[str], timeout: Duration | None
+    ) -> "Paused":
+        from stem.control.pausing import change_pauses
+
+        if not queues:
+            raise UsageError('No queue is named; give at least one: app.control.pause("mail").')
+        with self._session(workers, timeout) as session, session.revokes() as revokes:
+            return change_pauses(session, revokes, verb, queues)
 
     def shutdown(
         self, mode: Mode = "warm", *, workers: Sequence[str] = (), timeout: Duration | None = None
@@ -125,8 +116,8 @@ class Control:
         timeout: Duration | None = None,
     ) -> "Answers":
         """Any command by its name: `queue-status`, `autoscale-config`, `rate-limit`, `recycle` …, with its payload."""
-        with self._caller() as caller:
-            return caller.ask(type, payload, workers=workers, timeout_seconds=self._timeout_seconds(timeout))
+        with self._session(workers, timeout) as session:
+            return session.ask(type, payload)
 
     async def aping(self, *, workers: Sequence[str] = (), timeout: Duration | None = None) -> "Answers":
         return await self.aask("ping", workers=workers, timeout=timeout)
@@ -140,7 +131,7 @@ class Control:
         """As `inspect`."""
         return await _in_a_thread(self.inspect, **filters)
 
-    async def arevoke(self, *task_ids: str, terminate: bool = False, **more: Any) -> "Revoked":
+    async def arevoke(self, *task_ids: str, terminate: bool = False, **more: Any) -> "RevokeResult":
         """As `revoke`."""
         return await _in_a_thread(self.revoke, *task_ids, terminate=terminate, **more)
 
@@ -166,31 +157,27 @@ class Control:
         return await _in_a_thread(self.ask, type, payload, workers=workers, timeout=timeout)
 
     @contextmanager
-    def _caller(self) -> "Iterator[Caller]":
+    def _session(self, workers: Sequence[str] = (), timeout: Duration | None = None) -> "Iterator[CommandSession]":
         from stem.control.caller import Caller
-        from stem.control.ways import way
+        from stem.control.command_session import CommandSession
+        from stem.control.transport_factory import command_sender
         from stem.runtime.keys import Keyring
 
-        settings, store = self._link.settings, self._link.store
-        caller = Caller(store, Keyring.parse(settings.control_keys), settings.control_namespace, way(settings, store))
+        settings, store = self._store_connection.settings, self._store_connection.store
+        default = settings.control.timeout_seconds
+        keyring, transport = Keyring.parse(settings.control_keys), command_sender(settings, store)
+        caller = Caller(store, keyring, settings.control_namespace, transport)
         try:
-            yield caller
+            yield CommandSession(
+                store=store,
+                caller=caller,
+                revokes=self._store_connection.revokes,
+                requester=_requester(),
+                timeout_seconds=default if timeout is None else seconds("timeout", timeout, above_zero=True),
+                workers=tuple(workers),
+            )
         finally:
             caller.close()
-
-    @contextmanager
-    def _pausing(self, queues: Sequence[str]) -> "Iterator[Pausing]":
-        from stem.control.pausing import Pausing
-
-        if not queues:
-            raise UsageError('No queue is named; give at least one: app.control.pause("mail").')
-        with self._caller() as caller, self._link.revokes() as marks:
-            yield Pausing(marks, self._link.store.locks, caller, _requester())
-
-    def _timeout_seconds(self, timeout: Duration | None) -> float:
-        if timeout is None:
-            return self._link.settings.control.timeout_seconds
-        return seconds("timeout", timeout, above_zero=True)
 
 
 async def _in_a_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""Where another process finds an app: as `module:name`, or `file.py:name`."""
+"""Finds the path from which another process can import an app: `module:name` or `file.py:name`."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def path_of(app: "Stem | None") -> str:
-    """Where another process can import the app from. Raises ConfigError."""
+    """Return the import path of the app. Raises ConfigError."""
     # A script comes last: what it took from a module is better found there.
     for name, module in sorted(sys.modules.items(), key=lambda item: item[0] == "__main__"):
         for attribute, value in list(vars(module).items()) if hasattr(module, "__dict__") else ():

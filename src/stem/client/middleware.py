@@ -1,4 +1,4 @@
-"""Hooks around the sending and running of tasks: what one of them does wrong is reported, and stops nothing."""
+"""Hooks around sending and running tasks. An error in a hook is logged and stops nothing."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from stem.client.context import TaskContext
-from stem.client.options import checked_headers, checked_meta
+from stem.client.run.context import TaskContext
+from stem.client.task.options import checked_headers, checked_meta
 from stem.core.envelope import Envelope
 from stem.core.errors import InvalidTask, SoftTimeLimitExceeded, UsageError
 from stem.core.outcome import Settlement
@@ -24,25 +24,25 @@ class Middleware:
     """Subclass and override what you need; a hook that is not overridden costs nothing.
 
     `enqueue`, `consume` and `execute` are called in the order in which the app was given its middleware, `error` and
-    `settle` in reverse. An Exception that a hook raises is logged, and otherwise as if the hook had not been there.
+    `settle` in reverse. An Exception that a hook raises is logged and otherwise ignored.
     """
 
     def enqueue(self, envelope: Envelope) -> Envelope:
-        """In the sender, before signing. Headers and meta may be changed: `msgspec.structs.replace(envelope, meta=…)`."""
+        """Called in the sender, before signing. Headers and meta may be changed: `msgspec.structs.replace(envelope, meta=…)`."""
         return envelope
 
     def consume(self, context: TaskContext) -> None:
-        """A delivery is about to run."""
+        """Called before a task runs."""
 
     def execute(self, context: TaskContext) -> AbstractContextManager[Any]:  # noqa: ARG002 - for those who override it
-        """Around the handler, sync or async. It sees the handler's exception, and cannot swallow it."""
+        """Wraps the handler, sync or async. It sees the handler's exception but cannot swallow it."""
         return nullcontext()
 
     def error(self, context: TaskContext, error: BaseException) -> None:
-        """The handler raised. Not called for a revoke or for `ctx.retry`, which are no errors."""
+        """Called when the handler raised. Not called for a revoke or for `ctx.retry`, which are not errors."""
 
     def settle(self, context: TaskContext, settlement: Settlement) -> None:
-        """What becomes of an attempt that ran is decided, and about to be written."""
+        """Called when the settlement of an attempt is decided and about to be written."""
 
 
 class Hooks:
@@ -59,7 +59,7 @@ class Hooks:
         self._settle = self._overridden("settle")[::-1]
 
     def enqueue(self, envelope: Envelope) -> Envelope:
-        """As the hooks want it. Each gets a copy: what it changes in place and then fails over is gone with it."""
+        """Run the `enqueue` hooks. Each gets a copy, so a hook that fails leaves no half-made change."""
         for hook in self._enqueue:
             try:
                 envelope = _changed(envelope, hook(_copied(envelope)))
@@ -77,7 +77,7 @@ class Hooks:
                 _report("consume", hook, context.id)
 
     def around(self, context: TaskContext) -> AbstractContextManager[Any]:
-        """All managers in one."""
+        """Combine the `execute` hooks into one context manager."""
         return self._entered(context) if self._execute else _NOTHING
 
     @contextmanager
@@ -124,7 +124,7 @@ class Hooks:
 
 
 class _Leaving:
-    """One manager's exit: it may look at the handler's exception, but not change what becomes of it."""
+    """Leaves one `execute` hook. The hook may look at the handler's exception but not change it."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ def _copied(envelope: Envelope) -> Envelope:
 
 
 def _changed(envelope: Envelope, returned: object) -> Envelope:
-    """What the hook made of the envelope: its headers and meta; the rest is the call's. Raises InvalidTask."""
+    """Take headers and meta from what the hook returned; the rest must be unchanged. Raises InvalidTask."""
     if not isinstance(returned, Envelope):
         raise InvalidTask(f"The hook returned an object of type {type(returned).__name__}; return the envelope.")
     headers, meta = checked_headers(returned.headers), checked_meta(returned.meta)

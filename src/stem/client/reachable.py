@@ -1,4 +1,4 @@
-"""Whether a worker can find the code of a task. One that imports the app has no interactive session, and runs no function."""
+"""Checks that a worker, which only imports the app's modules, will find the code of a task."""
 
 import logging
 import sys
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from stem.core.errors import InvalidTask
 
 if TYPE_CHECKING:
-    from stem.client.definition import Definition
-    from stem.client.link import Link
+    from stem.client.store_connection import StoreConnection
+    from stem.client.task.definition import Definition
 
 log = logging.getLogger("stem.client")
 
@@ -19,7 +19,7 @@ SCRIPT = ("__main__", "__mp_main__")  # the latter in a child that multiprocessi
 
 
 def is_made_at_import(function: Callable[..., Any]) -> bool:
-    """False for a function within a function that runs after its module was imported: importing that does not make it."""
+    """Return False for a function that is created later than at the import of its module."""
     if "<locals>" not in unwrap(function).__qualname__ or function.__module__ in SCRIPT:
         return True
     frame: FrameType | None = sys._getframe()
@@ -33,9 +33,9 @@ def _is_import(frame: FrameType) -> bool:
     return frame.f_code.co_name == "<module>" and name in sys.modules and name not in SCRIPT
 
 
-def check_reachable(link: "Link", definition: "Definition") -> None:
-    """Before the first call is sent. Raises InvalidTask."""
-    if link.runs_tasks_here or link.settings.broker_url.lower().startswith("memory:"):
+def check_reachable(store_connection: "StoreConnection", definition: "Definition") -> None:
+    """Refuse or warn before the first call is sent. Raises InvalidTask."""
+    if store_connection.runs_tasks_here or store_connection.settings.broker_url.lower().startswith("memory:"):
         return
     if definition.name.startswith("__main__."):
         raise InvalidTask(
@@ -45,8 +45,8 @@ def check_reachable(link: "Link", definition: "Definition") -> None:
     if not definition.is_made_at_import and definition.name not in _warned:
         _warned.add(definition.name)
         log.warning(
-            "Task %s is defined inside a function, so a worker that imports the module does not find it and its calls "
-            "become dead letters; define it at the top level of the module.",
+            "task.unreachable: Task %s is defined inside a function, so a worker that imports the module does not find "
+            "it and its calls become dead letters; define it at the top level of the module.",
             definition.name,
         )
 

@@ -1,4 +1,4 @@
-"""A connection of asyncio code, used from a thread: every call on it runs on its own loop, whose coroutine waits meanwhile."""
+"""Use an asyncio connection from a thread: every call runs on the connection's own loop, and the thread waits for it."""
 
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
@@ -15,19 +15,21 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class AsyncConnection:
+    """The caller's asyncio connection, and the loop it belongs to."""
+
     connection: Any
     loop: "asyncio.AbstractEventLoop"
-    _is_given_up: bool = field(default=False, init=False)  # this and the next are of the loop's thread alone
+    _is_given_up: bool = field(default=False, init=False)  # this and the next are used in the loop's thread only
     _statement: "asyncio.Task[Any] | None" = field(default=None, init=False)
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
-        """From another thread than the loop's."""
+        """Run a coroutine on the loop and return its result. Call from another thread than the loop's."""
         import asyncio  # here: a command that is over soon does without it
 
         return asyncio.run_coroutine_threadsafe(self._guarded(call), self.loop).result()
 
     def give_up(self) -> None:
-        """On the loop: the caller was cancelled. What runs is cancelled as well, and nothing more begins."""
+        """Cancel the running statement and start no other, because the caller was cancelled. Call on the loop."""
         self._is_given_up = True
         if self._statement is not None:
             self._statement.cancel()
@@ -46,5 +48,8 @@ class AsyncConnection:
 
 
 def is_async(connection: object) -> bool:
-    """psycopg's AsyncConnection, SQLAlchemy's AsyncConnection and AsyncSession, asyncpg's and aiosqlite's connections."""
-    return iscoroutinefunction(getattr(connection, "execute", None))
+    """For psycopg's AsyncConnection, SQLAlchemy's AsyncConnection and AsyncSession, asyncpg's and aiosqlite's connections."""
+    is_asyncpg = (
+        type(connection).__module__.partition(".")[0] == "asyncpg"
+    )  # its pool's wrappers hide that they are async
+    return is_asyncpg or iscoroutinefunction(getattr(connection, "execute", None))

@@ -1,4 +1,4 @@
-"""How commands reach workers and replies come back, and what a worker lets commands do to it."""
+"""The transports of commands and replies, and what a command may do to a worker."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -10,8 +10,8 @@ from stem.core.revoke import RevokeRecord
 ShutdownMode = Literal["warm", "soft", "hard"]
 
 
-class AskingSide(ABC):
-    """The end that sends commands and gathers replies. A call raises StemError when the way is blocked."""
+class CommandSender(ABC):
+    """The caller's end of a transport: sends commands and receives replies. Methods raise StemError if the transport fails."""
 
     name: str
 
@@ -39,11 +39,11 @@ class AskingSide(ABC):
         """Release what this transport opened, never the store it was given. Twice is a no-op."""
 
 
-class AnsweringSide(ABC):
+class CommandReceiver(ABC):
     """The worker's end. One thread receives; replies may be sent by any."""
 
     name: str
-    url: str | None = None  # where askers find it, if it has an address of its own
+    url: str | None = None  # where callers find it, if it has an address of its own
 
     @abstractmethod
     def receive_commands(self, timeout_seconds: float) -> list[bytes]:
@@ -58,12 +58,13 @@ class AnsweringSide(ABC):
         """Release what this transport opened, never the store it was given. Twice is a no-op."""
 
 
-class ControlTransport(AskingSide, AnsweringSide):
-    """One that can be held at either end."""
+class ControlTransport(CommandSender, CommandReceiver):
+    """A transport that implements both ends."""
 
 
 class Steerable(Protocol):
-    """What a worker lets commands do. Called from several threads; each call returns within 200 ms, however busy the
+    """What a worker lets commands do. Called from several threads; no call waits for a task. `revoke` waits for the pool, up to
+    2 s; calls that read the store, as `stats` does, wait for the store; the others return within 200 ms, however busy the
     isolates are. Answers are plain JSON values. Raises UsageError for what cannot be meant."""
 
     @property

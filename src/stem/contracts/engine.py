@@ -1,4 +1,4 @@
-"""How the function of a task is called where a plain call will not do: on Spark, say. Engines plug in by entry point."""
+"""Engines call the function of a task in another environment than a plain call, such as Spark. They plug in by entry point."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from stem.core.errors import InvalidTask
 
-GROUP = "stem.engines"  # of entry points: the name of the engine, and where its class is
+GROUP = "stem.engines"  # of entry points: engine name = its class
 
 Interrupter = Callable[[BaseException, FrameType | None], None]
 
@@ -16,13 +16,13 @@ Interrupter = Callable[[BaseException, FrameType | None], None]
 class Attempt(Protocol):
     """What an engine sees of the attempt that it runs."""
 
-    # Set by the engine while it runs: called in the main thread, between two lines, with what the handler is to be told
-    # and the frame that was cut in on. It raises that, now or at a better moment.
+    # Set by the engine while it runs. Called in the main thread, between two lines, with the exception for the handler and
+    # the interrupted frame. It raises the exception, now or at a better moment.
     interrupter: Interrupter | None
 
     @property
     def key(self) -> str:
-        """Names the task, the same in every process and for every attempt."""
+        """A name of the task that is the same in every process and for every attempt."""
 
     @property
     def id(self) -> str: ...
@@ -34,43 +34,53 @@ class Attempt(Protocol):
     def attempt(self) -> int: ...
 
     def note(self, **facts: Any) -> None:
-        """Facts that every report of this attempt carries from now on."""
+        """Add facts to every report of this attempt from now on."""
 
     def report(self, fraction: float | None, message: str) -> None:
-        """Progress that the engine sees; once the handler reports its own, this is no more than a look whether it shall
-        go on. May be called by any thread. Raises TaskRevoked."""
+        """Report progress that the engine sees. Once the handler reports its own, this only checks whether to go on.
+
+        May be called by any thread. Raises TaskRevoked.
+        """
 
 
 class Engine(ABC):
-    """One object a process, made there for the first task that asks for it. It runs one task at a time, in the main thread.
+    """One object per process, created for the first task that needs it. It runs one task at a time, in the main thread.
 
-    Loading the class must be cheap; making it raises StemError where it can be known that it will not work, and the task
-    becomes a dead letter that says so.
+    Importing the class must be cheap. Creating the object raises StemError if it cannot work; the task then becomes a dead letter
+    with that message.
     """
 
     @classmethod
     @abstractmethod
     def fills(cls, parameter: str, hint: object) -> bool:
-        """Whether the engine gives this parameter its value; it is no argument of the task then. `hint` may be text."""
+        """Whether the engine supplies this parameter, which is then no argument of the task. `hint` may be text."""
+
+    @classmethod
+    def bulk(cls, app: Any, name: str) -> Any:  # noqa: ARG003
+        """The value of `app.bulk(name)`: the task of that name, to be run over a whole data set. Raises InvalidTask."""
+        raise InvalidTask(
+            f"The engine {cls.__name__} runs no bulks; install the extra: pip install 'stem-tasks[spark]'."
+        )
 
     @abstractmethod
     def run(self, call: Callable[..., Any], parameter: str | None, attempt: Attempt) -> Any:
-        """Call it, with the parameter that the engine fills, and return what it returns.
+        """Call the function, with the parameter that the engine supplies, and return its result.
 
-        First ends whatever an earlier attempt has left running. When it returns or raises, nothing of this one runs on.
+        Ends what an earlier attempt has left running before the call. When this returns or raises, nothing of this attempt is
+        left running.
         """
 
     @abstractmethod
     def reap(self, key: str) -> None:
-        """End what an attempt has left whose process has died, and return when it is gone. Nothing there: does nothing."""
+        """End what an attempt left running when its process died, and return when that is gone. A no-op if there is nothing."""
 
     @abstractmethod
     def close(self) -> None:
-        """The process is about to end."""
+        """Release everything: the process is about to end."""
 
 
 def load(name: str) -> type[Engine]:
-    """Raises InvalidTask."""
+    """Import the engine of this name. Raises InvalidTask."""
     found = entry_points(group=GROUP)
     if name not in found.names:
         known = ", ".join(sorted(found.names)) or "none"

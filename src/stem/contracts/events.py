@@ -1,39 +1,42 @@
-"""The log of everything that happened, in the order in which readers may see it."""
+"""The event log: every change of a task and of a worker, in one order for all readers."""
 
 from abc import ABC, abstractmethod
 from typing import Any
 
 import msgspec
 
-from stem.core.encode import encode_json
 from stem.core.errors import UsageError
 from stem.core.event import Event
 from stem.core.lifecycle import WORKER_KINDS, EventKind
+from stem.core.text.encode import encode_json
 
 MAX_NOTE_BYTES = 16 * 1024
 
 
 class Events(ABC):
-    """Bounded by count and age (retention). A reader that follows offsets sees each event that is kept exactly once, in
-    order, also when writers commit late and out of turn."""
+    """The log is bounded by count and age (retention). A reader that follows offsets sees each kept event exactly once and in
+    order, even when writers commit late or out of turn."""
 
     @abstractmethod
     def read(self, after: str | None, *, limit: int) -> list[Event]:
-        """Events that follow the offset; None: from the oldest kept."""
+        """Events after the offset, in order; None: from the oldest kept."""
 
     @abstractmethod
     def head(self) -> str | None:
-        """The offset of the newest event a reader may see; None for an empty log."""
+        """The offset of the newest event that a reader may see; None for an empty log."""
 
     @abstractmethod
     def wait(self, after: str | None, *, timeout_seconds: float) -> bool:
-        """Sleep until there may be an event after the offset, or the time is up; True for the former."""
+        """Sleep until there may be an event after the offset (True) or the time is up (False)."""
 
     def note(self, kind: EventKind, *, worker: str, data: dict[str, Any]) -> None:
-        """Log a worker's own doing. Ordered among the others; task_id, name and queue are empty, enqueued_at equals at.
+        """Log an event of a worker, in order among the others.
 
-        Twice is two events. Raises UsageError for a kind that tells of a task, and for data that is not JSON or takes
-        more than 16 KiB of it."""
+        `task_id`, `name` and `queue` are empty, `enqueued_at` equals `at`.
+
+        Twice is two events. Raises UsageError for a kind that belongs to tasks, and for data that is not JSON or takes more than
+        16 KiB of it.
+        """
         if kind not in WORKER_KINDS:
             raise UsageError(
                 f"{kind} tells of a task, and is logged by the change it tells of; note one of "
@@ -43,4 +46,4 @@ class Events(ABC):
 
     @abstractmethod
     def _note(self, kind: EventKind, worker: str, data: msgspec.Raw) -> None:
-        """Log it at the store's time, and wake the readers that wait; `data` is the JSON of an object."""
+        """Log the event at the store's time and wake waiting readers. `data` is a JSON object."""

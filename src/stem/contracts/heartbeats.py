@@ -1,4 +1,4 @@
-"""The workers that have lately been heard of."""
+"""Heartbeats of the running workers."""
 
 from abc import ABC, abstractmethod
 
@@ -6,14 +6,16 @@ from stem.core.heartbeat import Heartbeat, Pulse
 
 
 class Heartbeats(ABC):
+    """The latest heartbeat of each worker, kept until it expires."""
+
     @abstractmethod
     def beat(self, heartbeat: Heartbeat, *, ttl_seconds: float) -> None:
-        """Replace the worker's last one; forgotten `ttl_seconds` from now."""
+        """Replace the worker's heartbeat. It expires `ttl_seconds` from now."""
 
     @abstractmethod
     def all(self) -> list[Pulse]:
-        """Those not forgotten, by worker id, each with its age in store time."""
+        """All heartbeats that have not expired, by worker id, each with its age by the store's clock."""
 
     @abstractmethod
     def forget(self, worker_id: str) -> bool:
-        """A worker said goodbye. False: it was not known."""
+        """Remove the heartbeat of a worker that stops. False if there was none."""

@@ -1,4 +1,4 @@
-"""The past in bulk: the whole log, or all records, cut into slices that many readers read at once."""
+"""Bulk reads of the whole event log or of all records, in slices that many readers can read at once."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -28,8 +28,8 @@ COLUMNS: dict[Relation, tuple[str, ...]] = {
 
 
 class HistoryFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """None means any. `since` and `until` bound when an event happened, and when a task was enqueued; `kinds` is of
-    events only, `state` of tasks only."""
+    """None means any. `since` and `until` bound the time of an event, and the time a task was enqueued. `kinds` is for events
+    only, `state` for tasks only."""
 
     kinds: tuple[EventKind, ...] | None = None
     state: State | None = None
@@ -51,7 +51,7 @@ ANY = HistoryFilter()
 
 
 class Slice(msgspec.Struct, frozen=True, kw_only=True):
-    """What one reader reads, anywhere: it can be pickled, and sent as JSON. `after` and `upto` are the store's own marks."""
+    """The range that one reader reads. It can be pickled or sent as JSON. `after` and `upto` are positions of the store's own."""
 
     relation: Relation
     after: str
@@ -59,27 +59,30 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     where: HistoryFilter = ANY
 
 
-# Between two texts of a packed column, and in place of one that is None; numbers have commas, and the least there is.
+# The separator of texts in a packed column, and the text for None. Numbers are separated by commas; None is the least number.
 GAP, NULL = "␟", "␀"
 NO_NUMBER = -(2**63)
 
 
 class Texts(msgspec.Struct, frozen=True):
-    """A column of texts as one, in UTF-8, and how many of them are None."""
+    """A column of texts joined into one, in UTF-8, and how many of them are None."""
 
     joined: bytes
     nulls: int
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """A column of whole numbers as one text of digits."""
+    """A column of whole numbers joined into one text."""
 
     joined: bytes
 
 
 class Packed(msgspec.Struct, frozen=True, kw_only=True):
-    """A chunk of `count` rows, each column put together by its store. Texts may hold GAP or be NULL by chance: where there
-    are more of these than `count` and `nulls` tell, the columns cannot be told apart, and `chunks` reads `piece` instead."""
+    """A chunk of `count` rows, each column joined by the store.
+
+    A text may contain GAP or equal NULL by chance. If there are more of them than `count` and `nulls` allow, the column cannot be
+    split, and the reader reads `piece` with `chunks` instead.
+    """
 
     piece: Slice
     count: int
@@ -87,17 +90,21 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class History(ABC):
-    """Reads hold nothing open between two chunks, so a slow reader is in nobody's way."""
+    """Reads hold nothing open between two chunks, so that a slow reader blocks nobody."""
 
     @abstractmethod
     def advance(self, after: str | None, *, limit: int) -> str | None:
-        """The offset of the event that lies `limit` places after the given one, or of the newest one that a reader may
-        see if that is nearer; the given one if none follows. Costs no more than a look at so many entries of an index."""
+        """The offset `limit` events after the given one, or of the newest visible event if that is nearer.
+
+        Returns the given offset if no event follows. Costs no more than reading `limit` entries of an index.
+        """
 
     @abstractmethod
     def missed(self, after: str) -> int | None:
-        """How many events behind this offset retention has dropped already; None: some perhaps, for the event of the offset
-        is dropped itself, and the store does not count them. An empty log tells nothing: 0."""
+        """How many events after this offset retention has already deleted.
+
+        None: perhaps some, because the event at the offset is itself deleted and the store does not count. 0 for an empty log.
+        """
 
     @abstractmethod
     def slices(
@@ -111,27 +118,27 @@ class History(ABC):
     ) -> list[Slice]:
         """Cut what there is now into at most `count` slices of about the same size, in order; none if there is nothing.
 
-        Together they hold everything up to a bound that is fixed here, once each: what comes later is in none of them.
-        Of events, `after` and `upto` choose a stretch of the log (behind the one, up to and with the other), and reading a
-        slice again gives the same as long as retention keeps it. A task is in one slice for its whole life, and is read as
-        it is when its slice is read; one that retention drops before that is left out.
+        Each row is in exactly one slice. What is written after this call is in none.
+
+        For events, `after` (exclusive) and `upto` (inclusive) choose a range of the log. Reading a slice again gives the same
+        events for as long as retention keeps them. A task stays in one slice for its whole life and is read in its state at the
+        time of reading; a record that retention deletes before that is left out.
         """
 
     @abstractmethod
     def chunks(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
-        """The slice's rows in order, some thousands at a time: of each chunk the columns that are asked for, equally long.
+        """The rows of the slice in order, some thousands at a time, as the columns asked for.
 
         Raises UsageError for a column that the relation does not have.
         """
 
     def packed(self, piece: Slice, columns: Sequence[str]) -> Iterator[Packed | list[Column]]:
-        """As `chunks`, for a reader to whom a column is no list of values; a store that puts them together faster than it
-        hands them out does so."""
+        """As `chunks`, with columns joined into one text where the store can do that faster."""
         yield from self.chunks(piece, columns)
 
 
 def matches(relation: Relation, where: HistoryFilter, column: Callable[[str], Column]) -> list[bool] | None:
-    """Which rows pass, for a store that cannot choose by itself; None: all. `column` gives a column by its name."""
+    """Which rows match, for a store that cannot filter by itself; None: all. `column` returns a column by its name."""
     moment = "at" if relation == "events" else "enqueued_at"
     since, until = where.since_microseconds, where.until_microseconds
     tests: list[list[bool]] = []
@@ -158,15 +165,15 @@ def check_columns(relation: Relation, columns: Sequence[str]) -> None:
 
 
 def cuts(after: int, upto: int, count: int) -> list[tuple[int, int]]:
-    """Where to cut a row of numbers, those behind `after` and up to `upto`, into at most so many parts."""
+    """Divide the numbers after `after` and up to `upto` into at most `count` ranges."""
     size = upto - after
     count = max(1, min(count, size))
-    marks = [after + size * i // count for i in range(count + 1)]
-    return list(pairwise(marks)) if size > 0 else []
+    bounds = [after + size * i // count for i in range(count + 1)]
+    return list(pairwise(bounds)) if size > 0 else []
 
 
 class NumberedHistory(History):
-    """Of a store whose log and records are numbered one by one, so that slices are ranges of numbers."""
+    """For a store that numbers its events and records one by one: slices are ranges of numbers."""
 
     def advance(self, after: str | None, *, limit: int) -> str | None:
         newest, dropped = self._ends("events")
@@ -196,4 +203,4 @@ class NumberedHistory(History):
 
     @abstractmethod
     def _ends(self, relation: Relation) -> tuple[int, int]:
-        """The newest number given, and the newest one that retention has dropped."""
+        """The newest number given, and the newest one that retention has deleted."""

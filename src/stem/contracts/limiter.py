@@ -1,4 +1,4 @@
-"""Limits that hold over the whole fleet, in store time."""
+"""Rate and concurrency limits shared by all workers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from stem.core.errors import UsageError
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """`tokens` every `per_seconds`, at most `burst` saved up. Starts full."""
+    """A token bucket: refilled with `tokens` every `per_seconds`, holds at most `burst`, starts full."""
 
     key: str
     tokens: float
@@ -24,12 +24,12 @@ class Bucket(msgspec.Struct, frozen=True):
 
     @property
     def pace_seconds(self) -> float:
-        """How long a token takes to come."""
+        """Seconds until one token is refilled."""
         return self.per_seconds / self.tokens
 
 
 class Place(msgspec.Struct, frozen=True):
-    """One of `limit` places for the key, for `ttl_seconds` unless renewed."""
+    """One of `limit` concurrency slots of a key, held for `ttl_seconds` unless renewed."""
 
     key: str
     holder: str
@@ -42,17 +42,23 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Limiter(ABC):
+    """Each call is atomic and goes by the store's clock."""
+
     @abstractmethod
     def take(self, buckets: Sequence[Bucket]) -> list[float]:
-        """One token from each bucket in order (the same key may appear many times), one answer each: 0.0 granted, else
-        seconds after which to come back, spread so that a backlog does not come back all at once. A refusal takes nothing.
-        A bucket whose rate or burst was changed goes by the new ones at once. Atomic, in the store's time."""
+        """Take one token from each bucket, in order; the same key may appear many times.
+
+        Returns 0.0 where a token was granted, else the seconds after which to try again, spread so that a backlog does not return
+        all at once. A refusal takes nothing. A changed rate or burst applies at once.
+        """
 
     @abstractmethod
     def hold(self, places: Sequence[Place]) -> list[bool]:
-        """Occupy one of `limit` places for each key in order; again by the same holder renews, and is always granted while
-        it holds. A dead holder's place frees itself when its time is up. Atomic, in the store's time."""
+        """Occupy one of `limit` slots of each key, in order, and say for each whether that succeeded.
+
+        A holder that still has its slot renews it, and is never refused. The slot of a dead holder is free when its time is up.
+        """
 
     @abstractmethod
     def free(self, places: Sequence[Place]) -> None:
-        """Give the places up, whatever their limit. One that is not held: no-op."""
+        """Give the slots up, whatever their limit. A slot that is not held is left out."""

@@ -1,4 +1,4 @@
-"""Durable, versioned "do not run" marks."""
+"""Durable, versioned records of revoked tasks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -8,37 +8,41 @@ from stem.core.revoke import RevokeRecord, RevokeRequest
 
 
 class Revokes(ABC):
-    """Versions grow strictly with each record written, over all writers; a reader that follows them misses none."""
+    """Versions grow with each record written, over all writers. A reader that follows them misses none."""
 
     @abstractmethod
     def put(self, requests: Sequence[RevokeRequest]) -> list[RevokeRecord]:
-        """Durable when it returns, all or none, in order. A second mark for a task replaces the first, with a new version.
-        `expires_seconds` counts from the store's now; None: never. A seal is kept as it is, and judged by whoever reads it."""
+        """Store all records or none, in order; durable when this returns. A second revoke of a task replaces the first.
+
+        `expires_seconds` counts from now; None means never. The seal (a signature) is stored as it is, and checked by readers.
+        """
 
     @abstractmethod
     def get(self, task_ids: Sequence[str]) -> dict[str, RevokeRecord]:
-        """Those that are marked and not expired."""
+        """The records of those of these tasks that are revoked and not expired."""
 
     @abstractmethod
     def since(self, version: int, *, limit: int) -> list[RevokeRecord]:
-        """Live records with a higher version, lowest first."""
+        """Records with a higher version that have not expired, lowest version first."""
 
     def expiries(self, *, page: int = 10_000) -> Iterator[list[tuple[str, float]]]:
-        """Every live mark's task, and when it expires in the store's seconds, infinity for never; page by page, in no order.
-        A mark written meanwhile may be among them or not. A store overrides it where that is quicker than `since`."""
+        """All revoked task ids and when each expires (infinity for never), page by page, in no order.
+
+        A record written meanwhile may be among them or not. A store overrides this if it can do better than `since`.
+        """
         for records in self.pages(0, page):
             yield [(each.task_id, each.expires_at.timestamp() if each.expires_at else inf) for each in records]
 
     def pages(self, version: int, limit: int) -> Iterator[list[RevokeRecord]]:
-        """All live records with a higher version, lowest first."""
+        """All records with a higher version that have not expired, page by page, lowest version first."""
         while (records := self.since(version, limit=limit)) and records[-1].version > version:
             yield records
             version = records[-1].version
 
     @abstractmethod
     def version(self) -> int:
-        """The highest version ever given, 0 if none."""
+        """The highest version ever written; 0 for none."""
 
     @abstractmethod
     def prune(self) -> int:
-        """Drop exactly the expired; returns how many."""
+        """Delete the expired records, and return how many."""

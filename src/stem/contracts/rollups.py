@@ -1,4 +1,4 @@
-"""What was counted of each minute, kept where a page or a command reads it at once."""
+"""Counts and percentiles per minute, stored where a page or a command can read them at once."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ Number = int | float
 
 
 class Measures(msgspec.Struct, frozen=True):
-    """By name: what adds up, of what the most counts, and durations by bucket of `core.histogram`. What is absent is none."""
+    """Measures by name: sums, maxima, and durations as buckets of `core.histogram`. An absent measure is zero."""
 
     sums: Mapping[str, Number] = {}
     mosts: Mapping[str, Number] = {}
     histograms: Mapping[str, Mapping[int, int]] = {}
 
     def shown(self) -> dict[str, Number | None]:
-        """With what people ask in place of the histograms, as the lake names it: `runs`, `run_p50`, …, in seconds."""
+        """The measures, with counts and percentiles for histograms, named as in the lake: `runs`, `run_p50`, …, in seconds."""
         found: dict[str, Number | None] = {**self.sums, **self.mosts}
         for what, counts in self.histograms.items():
             found[f"{what}s"] = sum(counts.values())
@@ -36,7 +36,7 @@ class Measures(msgspec.Struct, frozen=True):
 
 
 class MinuteRow(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was counted of one minute under one key; None where no task, queue, worker or tenant was spoken of."""
+    """The measures of one minute under one key. None: the events named no task, queue, worker or tenant."""
 
     minute: datetime
     name: str | None = None
@@ -46,8 +46,8 @@ class MinuteRow(msgspec.Struct, frozen=True, kw_only=True):
     measures: Measures = Measures()
 
 
-class Cell(NamedTuple):
-    """A row as stores keep it. The digest stands for its key, which may be longer than an index takes."""
+class RollupCell(NamedTuple):
+    """A row as stores keep it. The digest replaces the key, which may be too long for an index."""
 
     micros: int  # of the minute's beginning, since 1970
     digest: str
@@ -55,32 +55,34 @@ class Cell(NamedTuple):
 
 
 class Rollups(ABC):
-    """Rows are replaced, never added to: whoever counts puts the whole of a row, as often as it likes. A row is kept for the
-    `events_seconds` of the retention after its minute."""
+    """Rows are replaced, never added to: a writer puts a whole row, as often as it likes. A row is kept for the retention's
+    `events_seconds` after its minute."""
 
     def put(self, rows: Iterable[MinuteRow]) -> None:
-        """Replace those of the same minute and key; of two in one call the later counts. Each is whole, but a call that fails
-        may have put some: put them again."""
+        """Replace the rows of the same minute and key; of two in one call the later counts.
+
+        Each row is written whole, but a call that fails may have written some: repeat it.
+        """
         cells = {(cell.micros, cell.digest): cell for cell in map(_cell, rows)}
         ordered = [cells[place] for place in sorted(cells)]  # so that two writers never wait for each other
         for start in range(0, len(ordered), ROWS_AT_ONCE):
             self._put(ordered[start : start + ROWS_AT_ONCE])
 
     def read(self, since: datetime, until: datetime) -> Iterator[MinuteRow]:
-        """Rows of minutes that begin from `since` on and before `until`, by minute."""
+        """The rows of minutes that begin from `since` on and before `until`, ordered by minute."""
         return map(_row, self._read(_micros(since), _micros(until)))
 
     @abstractmethod
-    def _put(self, cells: Sequence[Cell]) -> None:
-        """All or none. No two are of the same place."""
+    def _put(self, cells: Sequence[RollupCell]) -> None:
+        """Write all cells or none. No two have the same minute and digest."""
 
     @abstractmethod
     def _read(self, since: int, until: int) -> Iterator[str | bytes]:
-        """Bodies, by minute."""
+        """Bodies of cells, ordered by minute."""
 
 
 def merged(rows: Iterable[MinuteRow], by: Sequence[str]) -> dict[tuple[Any, ...], Measures]:
-    """For each value of these of KEYS, what all its rows come to."""
+    """Merge the rows by some of KEYS, and return the measures of each combination of values."""
     groups: dict[tuple[Any, ...], list[Measures]] = {}
     for row in rows:
         groups.setdefault(tuple(getattr(row, key) for key in by), []).append(row.measures)
@@ -103,9 +105,9 @@ def _one(group: Sequence[Measures]) -> Measures:
     return Measures(sums, mosts, histograms)
 
 
-def _cell(row: MinuteRow) -> Cell:
+def _cell(row: MinuteRow) -> RollupCell:
     key = _encode((row.name, row.queue, row.worker, row.tenant))
-    return Cell(_micros(row.minute), sha256(key).hexdigest()[:_DIGITS], _encode(row).decode())
+    return RollupCell(_micros(row.minute), sha256(key).hexdigest()[:_DIGITS], _encode(row).decode())
 
 
 def _micros(moment: datetime) -> int:

@@ -1,4 +1,4 @@
-"""Recurring entries, and the promise that each due instant is enqueued once."""
+"""Recurring schedules. Each due instant is enqueued once, however many schedulers run."""
 
 from abc import ABC, abstractmethod
 from datetime import datetime
@@ -10,7 +10,7 @@ from stem.core.envelope import Push
 
 
 class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`spec` is a cron line or an interval. `version` changes with every edit, so that a firing of an old one is refused."""
+    """`spec` is a cron line or an interval. `version` changes with every edit, so that firing an old version is refused."""
 
     id: str
     name: str
@@ -26,9 +26,11 @@ class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Schedules(ABC):
+    """The schedule entries of a namespace."""
+
     @abstractmethod
     def put(self, entry: ScheduleEntry) -> ScheduleEntry:
-        """Create or replace; returns it with its new version."""
+        """Create or replace an entry, and return it with its new version."""
 
     @abstractmethod
     def get(self, entry_id: str) -> ScheduleEntry | None: ...
@@ -41,9 +43,11 @@ class Schedules(ABC):
 
     @abstractmethod
     def due(self, *, limit: int) -> list[ScheduleEntry]:
-        """Enabled and disabled entries whose next run is not after the store's now, earliest first."""
+        """Entries whose next run is due, enabled or not, earliest first."""
 
     @abstractmethod
     def fire(self, entry: ScheduleEntry, *, instant: datetime, next_run_at: datetime, push: Push | None) -> bool:
-        """Enqueue and advance in one transaction, if entry, version and instant are still as given; False if another
-        scheduler was first. No push: advance only (disabled entry)."""
+        """Enqueue the push and advance the entry in one transaction; False if another scheduler was first.
+
+        Nothing happens if the entry, its version or its instant has changed. Without a push (a disabled entry) it only advances.
+        """

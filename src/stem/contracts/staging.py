@@ -1,4 +1,4 @@
-"""Where many pushes gather unseen, to become tasks all at once: how a job whose parts may fail and be repeated enqueues."""
+"""Staging: collect many pushes unseen, then make them tasks all at once. For jobs whose parts may fail and be repeated."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -11,17 +11,19 @@ from stem.core import envelope as envelopes
 from stem.core.envelope import Push
 from stem.core.errors import UsageError
 
-LEFTOVER_SECONDS = 86400.0  # what is staged longer than this belongs to a job that will never promote it
+LEFTOVER_SECONDS = 86400.0  # after this, a job is taken for dead and what it staged is deleted
 MAX_NAME = 200
 Column = Sequence[float | None] | None  # None: null in every row
-# What calls have in common: name, queue, priority, then the optional columns in their order
+# What calls can share: name, queue, priority, then the optional columns in their order
 Kind = tuple[str, str, int, float | None, float | None, float | None, float | None, float | None, str | None]
 FRONT = '{"id":"'  # of every body
 
 
-class Alike(Sequence[str]):
-    """Bodies that differ in id and arguments only. Each is FRONT, its id, `between`, its arguments, `behind`. Ids are such as
-    JSON writes as they are."""
+class UniformBodies(Sequence[str]):
+    """Bodies that differ in id and arguments only: each is FRONT, its id, `between`, its arguments, `behind`.
+
+    The ids need no escaping in JSON.
+    """
 
     __slots__ = ("args", "behind", "between", "ids")
 
@@ -44,15 +46,15 @@ class Alike(Sequence[str]):
     def __getitem__(self, place: slice) -> list[str]: ...
     def __getitem__(self, place: int | slice) -> str | list[str]:
         if isinstance(place, slice):
-            return list(Alike(self.ids[place], self.between, self.args[place], self.behind))
+            return list(UniformBodies(self.ids[place], self.between, self.args[place], self.behind))
         return f"{FRONT}{self.ids[place]}{self.between}{self.args[place]}{self.behind}"
 
 
 class Calls(msgspec.Struct, frozen=True, kw_only=True):
-    """Pushes by column, already encoded, because a value a row would be the dearest part of a large job.
+    """Pushes by column and already encoded, because an object per push would be the slowest part of a large job.
 
-    The columns are equally long. `bodies` are envelopes as `core.envelope.encode` makes them, as text; the other columns
-    repeat what stores need to know of them. `metas` are JSON objects. Delays and lifetimes count from the promotion.
+    All columns have the same length. `bodies` are envelopes as `core.envelope.encode` writes them, as text; the other columns
+    repeat what stores need to know. `metas` are JSON objects. Delays and lifetimes count from the promotion.
     """
 
     ids: Sequence[str]
@@ -68,12 +70,12 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
     metas: Sequence[str | None] | None = None
 
     def kinds(self) -> Iterator[Kind]:
-        """One for each."""
+        """The kind of each push."""
         optional: list[Any] = [repeat(None) if each is None else each for each in self._optional()]
         return zip(self.names, self.queues, self.priorities, *optional, strict=False)
 
     def one_kind(self) -> Kind | None:
-        """That of all of them; None where they differ. By column, which is quick."""
+        """The kind that all pushes share; None if they differ."""
         columns = (self.names, self.queues, self.priorities, *self._optional())
         if all(each is None or each.count(each[0]) == len(each) for each in columns):
             return next(self.kinds())
@@ -85,52 +87,52 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One try at a part of a job, under a name that no other try has; and how many pushes were staged in it."""
+    """One attempt at a part of a job, under a name that no other attempt has, and how many pushes it staged."""
 
     name: str
     rows: int
 
 
 class Promotion(msgspec.Struct, frozen=True):
-    """How many pushes became tasks, and how many were there already."""
+    """How many pushes became tasks, and how many ids were known already."""
 
     created: int
     known: int
 
 
 class Staging(ABC):
-    """A job is named by whoever runs it; its parts may be staged by many processes at once. Names are 1 to 200 characters.
+    """The caller names the job; many processes may stage parts of it at once. Names have 1 to 200 characters.
 
-    Nothing of what is staged can be claimed, read, counted or followed before it is promoted. What nobody promotes or
-    discards is dropped by `Upkeep.prune` after a day.
+    Staged pushes cannot be claimed, read, counted or followed before they are promoted. `Upkeep.prune` deletes what nobody
+    promotes or discards within a day.
     """
 
     def stage(self, job: str, part: str, calls: Calls) -> None:
-        """Keep these pushes under the part, after what it has already. All or none. Raises UsageError."""
+        """Append these pushes to the part: all or none. Raises UsageError."""
         _check_names(job, part)
         if calls.ids:
             self._stage(job, part, calls)
 
     def promote(self, job: str, parts: Sequence[Part]) -> Promotion:
-        """Make the pushes of exactly these parts tasks, in one transaction: who looks sees none of them or all.
+        """Make the pushes of exactly these parts tasks, in one transaction: readers see none of them or all.
 
-        Each push means what `Broker.push` means: state `queued`, event `enqueued`, a known id is left alone, due and
-        expired by the store's clock, waiters are woken. Those of one part keep their order. What else the job has staged
-        is dropped. A job that was promoted before adds nothing, whatever its parts, and answers as it did then; it is
-        remembered as long as its tasks' results would be. Raises StoreRefused, with nothing promoted, if a part is not
-        whole.
+        Each push does what `Broker.push` does: state `queued`, event `enqueued`, a known id is left alone, waiters are woken.
+        Pushes of one part keep their order. What else the job has staged is deleted.
+
+        Promoting a job again adds nothing, whatever the parts, and answers as the first time. That is remembered as long as
+        results are kept. Raises StoreRefused, with nothing promoted, if a part is not complete.
         """
         _check_names(job, *(part.name for part in parts))
         return self._promote(job, parts)
 
     def discard(self, job: str) -> None:
-        """Drop all that the job has staged. Twice is a no-op, and what was promoted stays."""
+        """Delete what the job has staged. Twice is a no-op; what was promoted stays."""
         _check_names(job)
         self._discard(job)
 
     @abstractmethod
     def promoted(self, job: str) -> Promotion | None:
-        """What the job's promotion answered, if there was one that is remembered."""
+        """The answer of the job's promotion, if there was one and it is still remembered."""
 
     @abstractmethod
     def _stage(self, job: str, part: str, calls: Calls) -> None: ...
@@ -143,7 +145,7 @@ class Staging(ABC):
 
 
 def calls_of(pushes: Sequence[Push]) -> Calls:
-    """Raises UsageError for a unique key: its holder would be known only when others have long been answered."""
+    """The pushes as columns. Raises UsageError for a unique key, whose holder would be known only at the promotion."""
     if any(push.unique is not None for push in pushes):
         raise UsageError("A unique call cannot be staged; give it an id of its own, or enqueue it directly.")
     sent = [push.envelope for push in pushes]
@@ -163,7 +165,7 @@ def calls_of(pushes: Sequence[Push]) -> Calls:
 
 
 def incomplete(job: str, part: Part, found: int) -> str:
-    """The sentence for a part that is not whole."""
+    """The message for a part that is not complete."""
     return (
         f"Of part {part.name!r} of job {job!r} the store holds {found:,} of {part.rows:,} pushes; nothing was promoted, "
         "run the job again under another id."

@@ -1,4 +1,4 @@
-"""One connected store: the seams it implements, and its upkeep."""
+"""A connected store: all its interfaces, and its maintenance."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from stem.contracts.staging import Staging
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store can do, as data."""
+    """What a store can do."""
 
     is_durable: bool
     crosses_processes: bool
@@ -30,7 +30,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the store says of itself. Warnings are sentences: something works, but endangers a promise."""
+    """Health of a store. Each warning is a sentence about something that works but endangers a promise."""
 
     backend: str
     server: str
@@ -39,26 +39,33 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Upkeep(ABC):
-    @abstractmethod
-    def now(self) -> float:
-        """The store's clock, in seconds since 1970."""
+    """Clock, health, retention and closing of a store."""
 
     @abstractmethod
-    def diagnose(self) -> Diagnosis: ...
+    def now(self) -> float:
+        """The time of the store's clock, in seconds since 1970."""
+
+    @abstractmethod
+    def diagnose(self) -> Diagnosis:
+        """Measure the latency and look for settings that endanger a promise."""
 
     @abstractmethod
     def prune(self) -> int:
-        """Drop what retention has outlived: ended records and their unique keys, events, rollups, locks, limits, heartbeats,
-        mail, revokes, and what dead jobs left staged. Bounded work a call; returns how many entries went. 0 says that nothing
-        is left to drop."""
+        """Delete what is past its retention, and return how many entries went. 0 says that nothing is left to delete.
+
+        That is: ended records, unique keys, events, rollups, locks, limits, heartbeats, mail, revokes, and what dead jobs left
+        staged. The work per call is bounded.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Release connections; waiting calls return. Twice is a no-op."""
+        """Close all connections; waiting calls return. Twice is a no-op."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
+    """One open store, as `stem.backends.connect` returns it."""
+
     url: str  # without its password
     namespace: str
     capabilities: Capabilities

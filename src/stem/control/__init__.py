@@ -1,1 +1,1 @@
-"""The control plane: ask live workers, and answer for one."""
+"""The control plane: send commands to live workers, and answer them in a worker."""

@@ -1,4 +1,4 @@
-"""Whether a command may be obeyed: signed, in time, new, and not too many."""
+"""Decides whether a command may be carried out: it is signed, in time, new, and within the rate."""
 
 import time
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MOST_NONCES = 100_000
 MOST_DRIFT = 0.001
 
 
-class Refused(StemError):
+class CommandRefused(StemError):
     """The command is not obeyed; `code` says why in one word."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -26,9 +26,9 @@ class Refused(StemError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """`clock` is the store's, which asker and worker share, so that neither's own clock matters; `monotonic` is ours, and
-    nobody can set it back."""
+class AdmissionRules:
+    """`clock` is the store's, which caller and worker share, so that their own clocks do not matter; `monotonic` is this
+    machine's, which nobody can set back."""
 
     namespace: str
     clock: Clock
@@ -37,10 +37,11 @@ class Rules:
     monotonic: Clock = time.monotonic
 
 
-class Admission:
-    """Only what has passed all else costs a token or is remembered, so that a flood of forgeries locks nobody out."""
+class CommandAdmission:
+    """Checks commands. Only a command that passes every other check takes a token and is remembered, so that a flood of
+    forgeries locks nobody out."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: AdmissionRules) -> None:
         self._rules = rules
         self._time = StoreTime(rules.clock, rules.monotonic, may_go_back=not rules.keyring)
         # What was sent before this worker listened was for its predecessor; and of that no nonce is remembered here.
@@ -50,7 +51,7 @@ class Admission:
         self._deciding = Lock()
 
     def admit(self, command: Command) -> float:
-        """Returns the store's now. Raises Refused."""
+        """Returns the store's now. Raises CommandRefused."""
         self._check_signature(command)
         now = self._now()
         self._check_time(command, _milliseconds(now))
@@ -63,31 +64,33 @@ class Admission:
 
     def _check_signature(self, command: Command) -> None:
         if self._rules.keyring and command.auth is not None and (missing := command.missing):
-            raise Refused(
+            raise CommandRefused(
                 "invalid-command", f"The command has no `{missing}`, and this worker obeys signed commands only."
             )
         try:
             verify(command, self._rules.keyring, namespace=self._rules.namespace)
         except SignatureInvalid as error:
-            raise Refused("signature-invalid", str(error)) from error
+            raise CommandRefused("signature-invalid", str(error)) from error
 
     def _now(self) -> float:
         try:
             return self._time.now()
         except StemError as error:
-            raise Refused(
+            raise CommandRefused(
                 "clock-unavailable", f"The store's clock cannot be asked, so no command is obeyed: {error}"
             ) from error
 
     def _check_time(self, command: Command, now_ms: int) -> None:
         if command.expires_at is not None and command.expires_at <= now_ms:
-            raise Refused("expired", f"The command expired {now_ms - command.expires_at} ms ago.{self._time.remedy}")
+            raise CommandRefused(
+                "expired", f"The command expired {now_ms - command.expires_at} ms ago.{self._time.remedy}"
+            )
         # Without keys: a clock was set back, so go on from here, not when it has caught up. With keys now never goes back.
         self._since_ms = min(self._since_ms, now_ms)
         if command.issued_at is not None and command.issued_at < self._since_ms:
-            raise Refused("expired", "The command was sent before this worker listened.")
+            raise CommandRefused("expired", "The command was sent before this worker listened.")
         if command.expires_at is not None and command.expires_at > now_ms + MAX_TIMEOUT_MS:
-            raise Refused("not-yet-valid", "The command was issued in the future; see the asker's clock.")
+            raise CommandRefused("not-yet-valid", "The command was issued in the future; see the caller's clock.")
 
     def _forget_at(self, command: Command, now: float) -> float:
         """By our own clock, and not before the command has expired by the slowest clock that is followed."""
@@ -97,21 +100,25 @@ class Admission:
     def _check_nonce(self, command: Command) -> None:
         self._nonces.drop_expired(self._rules.monotonic())
         if command.nonce is not None and command.nonce in self._nonces:
-            raise Refused("replayed", "A command with this nonce has been obeyed before.")
+            raise CommandRefused("replayed", "A command with this nonce has been obeyed before.")
         if len(self._nonces) >= MOST_NONCES:
-            raise Refused("rate-limited", "More commands are being remembered than there is room for; send fewer.")
+            raise CommandRefused(
+                "rate-limited", "More commands are being remembered than there is room for; send fewer."
+            )
 
     def _take_token(self, now: float) -> None:
         rate = self._rules.commands_per_second
-        wait_seconds, level = take(self._level, pace_seconds=1 / rate, burst=max(1.0, rate), now=now, chance=0.0)
+        wait_seconds, level = take(
+            self._level, pace_seconds=1 / rate, burst=max(1.0, rate), now=now, random_fraction=0.0
+        )
         if wait_seconds > 0:
-            raise Refused("rate-limited", f"This worker takes {rate:g} commands a second; ask again later.")
+            raise CommandRefused("rate-limited", f"This worker takes {rate:g} commands a second; ask again later.")
         self._level = level
 
 
 class StoreTime:
-    """The store's clock, held against our own. Where it may not go back it follows ours when it stands still or is set
-    back, so that a command that has expired stays expired; drift of the store's clock is followed."""
+    """The store's clock, compared with this machine's. Where it may not go back, it follows this machine's while it stands
+    still or is set back, so that an expired command stays expired. Drift of the store's clock is followed."""
 
     def __init__(self, clock: Clock, monotonic: Clock, *, may_go_back: bool) -> None:
         self._clock = clock
@@ -140,7 +147,7 @@ class StoreTime:
 
 
 class Nonces:
-    """Those obeyed, each until its command has expired: after that the expiry refuses a replay."""
+    """Remembers the nonces of commands until they expire; after that, the expiry refuses a replay."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()

@@ -1,4 +1,4 @@
-"""Ask workers something, and gather what each of them says, or that it said nothing."""
+"""Sends a command to workers and gathers the reply of each, or that it did not answer."""
 
 import os
 import time
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from stem.contracts.control import AskingSide
+from stem.contracts.control import CommandSender
 from stem.contracts.store import Store
 from stem.control.health import Health, health
 from stem.control.signing import sign, verify_reply
@@ -19,7 +19,7 @@ from stem.core.ids import uuid7
 from stem.runtime.keys import Keyring
 
 TIMEOUT_SECONDS = 5.0
-# For a worker that was named, and that no heartbeat names: one that lives answers sooner, and most likely there is none.
+# For a named worker without a heartbeat: a live one answers sooner, and most likely there is none.
 UNKNOWN_SECONDS = 0.25
 NO_KEYS = Keyring({})
 SIGNED_EXTRA = "signedControl"  # where a worker's heartbeat says whether it asks for signatures
@@ -45,14 +45,14 @@ class Answers(msgspec.Struct, frozen=True):
 
 
 class Caller:
-    """Who is there is known from the heartbeats in `store`, and the time from its clock."""
+    """Sends commands. Takes the live workers from the heartbeats in `store`, and the time from its clock."""
 
     def __init__(
         self,
         store: Store,
         keyring: Keyring = NO_KEYS,
         namespace: str | None = None,
-        transport: AskingSide | None = None,
+        transport: CommandSender | None = None,
     ) -> None:
         self._store = store
         self._keyring = keyring
@@ -67,8 +67,8 @@ class Caller:
         workers: Sequence[str] = (),
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> Answers:
-        """Ends when all have answered whose heartbeat is known, or all that are named; else when the time is up, which for
-        those that are not known is a moment. Where nobody is known or named nobody is asked. Raises UsageError,
+        """Returns when every named worker (or, without names, every worker with a heartbeat) has answered, or when the time
+        is up; workers without a heartbeat get a quarter of a second. Without any worker nothing is sent. Raises UsageError,
         StoreUnavailable, StoreRefused."""
         began = time.monotonic()
         known = self.known()
@@ -90,13 +90,18 @@ class Caller:
         return self._answers(command, carrier, began, {**silences, **replies})
 
     def known(self) -> dict[str, Pulse]:
-        """The workers that beat, by id, without those that say that they listen under another name than ours."""
+        """Return the workers with a heartbeat, by id, without those that listen in another namespace."""
         pulses = {pulse.heartbeat.worker_id: pulse for pulse in self._store.heartbeats.all()}
         return {worker: pulse for worker, pulse in pulses.items() if self._is_ours(pulse)}
 
     @property
     def keyring(self) -> Keyring:
         return self._keyring
+
+    @property
+    def namespace(self) -> str:
+        """The name that workers are asked under."""
+        return self._namespace
 
     @property
     def tasks_namespace(self) -> str:
@@ -108,7 +113,7 @@ class Caller:
         return self._store.upkeep.now()
 
     def asks_for_signatures(self) -> bool:
-        """A worker that beats says that it heeds signed commands, revokes and pauses only."""
+        """Whether a live worker accepts only signed commands, revokes and pauses."""
         return any(pulse.heartbeat.extras.get(SIGNED_EXTRA) is True for pulse in self.known().values())
 
     def close(self) -> None:

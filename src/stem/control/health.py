@@ -1,4 +1,4 @@
-"""How a worker is, from what it said or did not say, and from its last heartbeat."""
+"""Derives the state of a worker from its reply, or from the lack of one and its last heartbeat."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Answer for one worker: raw bytes in, a reply or silence out, and never an exception."""
+"""Answers commands for one worker: takes raw bytes, returns a reply or None, and never raises."""
 
 import logging
 import time
@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from stem.contracts.control import Steerable
-from stem.control.admission import Admission, Refused, Rules
-from stem.control.registry import Call, Entry, entries, find
+from stem.control.admission import AdmissionRules, CommandAdmission, CommandRefused
+from stem.control.registry import Call, ControlCommand, all_commands, find_command
 from stem.control.signing import sign_reply
 from stem.core.control import (
     ALL,
@@ -28,12 +28,12 @@ from stem.core.control import (
 from stem.core.errors import StemError, UsageError
 from stem.runtime.clock import Clock
 from stem.runtime.keys import Keyring
-from stem.runtime.summary import SummedLog
+from stem.runtime.summed_log import SummedLog
 
 log = logging.getLogger("stem.control")
 
 COMMANDS_PER_SECOND = 10.0
-# Refusals that anybody can cause who can reach a worker's box, as often as they like.
+# Refusals that anybody with access to a worker's mailbox can cause, as often as they like.
 _CHEAP = frozenset(
     {"signature-invalid", "invalid-command", "too-large", "expired", "not-yet-valid", "replayed", "rate-limited"}
 )
@@ -58,8 +58,8 @@ class Responder:
         self._worker = worker
         self._namespace = namespace
         self._keyring = keyring
-        self._admission = Admission(Rules(namespace, clock, keyring, commands_per_second, monotonic))
-        # A log of its own for what costs its sender nothing: it must not push out what a worker really refused.
+        self._admission = CommandAdmission(AdmissionRules(namespace, clock, keyring, commands_per_second, monotonic))
+        # Summed apart from other refusals: what costs its sender nothing must not flood the log.
         self._forgeries = SummedLog(log, clock=monotonic)
         self._counting = Lock()
         self._counts: Counter[str] = Counter()
@@ -89,22 +89,22 @@ class Responder:
     def _reply(self, command: Command) -> Reply:
         try:
             return self._obey(command)
-        except Refused as refusal:
+        except CommandRefused as refusal:
             return self._refuse(command.request_id, command.type, refusal)
         except RecursionError:
             raise
         except Exception:
             log.exception("control.failed type=%s request=%s", command.type, command.request_id)
             self._count("failed")
-            return self._error(command.request_id, Refused("failed", "The worker failed to obey; see its log."))
+            return self._error(command.request_id, CommandRefused("failed", "The worker failed to obey; see its log."))
 
     def _obey(self, command: Command) -> Reply:
-        """Raises Refused."""
+        """Raises CommandRefused."""
         now = self._admission.admit(command)
-        entry = find(command.type)
+        entry = find_command(command.type)
         if entry is None:
-            known = ", ".join(each.name for each in entries())
-            raise Refused("unknown-command", f"There is no command {command.type!r}; there are {known}.")
+            known = ", ".join(each.name for each in all_commands())
+            raise CommandRefused("unknown-command", f"There is no command {command.type!r}; there are {known}.")
         payload = self._run(entry, command, now)
         reply = Reply(request_id=command.request_id, worker_id=self._worker.worker_id, status="ok", payload=payload)
         self._count("ok")
@@ -116,30 +116,30 @@ class Responder:
         """Who signed it; nobody's word counts where nothing is verified."""
         return command.auth.key_id if self._keyring and command.auth is not None else "-"
 
-    def _run(self, entry: Entry, command: Command, now: float) -> dict[str, Any]:
+    def _run(self, entry: ControlCommand, command: Command, now: float) -> dict[str, Any]:
         issued_at = now if command.issued_at is None else command.issued_at / 1000
         try:
             return entry.run(Call(self._worker, entry.read(command.payload), issued_at))
         except (msgspec.ValidationError, UsageError) as error:
-            raise Refused("invalid-payload", str(error)) from error
+            raise CommandRefused("invalid-payload", str(error)) from error
         except StemError as error:
-            raise Refused("failed", str(error)) from error
+            raise CommandRefused("failed", str(error)) from error
 
     def _unreadable(self, raw: bytes, error: MessageUnreadable) -> Reply | None:
         code = "too-large" if len(raw) > MAX_COMMAND_BYTES else "invalid-command"
         heading = decode_heading(raw)
         if heading is None:
-            self._note("-", "-", Refused(code, str(error)))
+            self._note("-", "-", CommandRefused(code, str(error)))
             return None
         if ALL not in heading.targets and self._worker.worker_id not in heading.targets:
             return None
-        return self._refuse(heading.request_id, "-", Refused(code, str(error)))
+        return self._refuse(heading.request_id, "-", CommandRefused(code, str(error)))
 
-    def _refuse(self, request_id: str, type: str, refusal: Refused) -> Reply:
+    def _refuse(self, request_id: str, type: str, refusal: CommandRefused) -> Reply:
         self._note(request_id, type, refusal)
         return self._error(request_id, refusal)
 
-    def _note(self, request_id: str, type: str, refusal: Refused) -> None:
+    def _note(self, request_id: str, type: str, refusal: CommandRefused) -> None:
         self._count(refusal.code)
         sentence = f"control.refused code={refusal.code} type={type} request={request_id}: {refusal}"
         if refusal.code in _CHEAP:
@@ -147,7 +147,7 @@ class Responder:
         else:
             log.warning("%s", sentence)
 
-    def _error(self, request_id: str, refusal: Refused) -> Reply:
+    def _error(self, request_id: str, refusal: CommandRefused) -> Reply:
         error = ReplyError(message=str(refusal), code=refusal.code)
         return Reply(request_id=request_id, worker_id=self._worker.worker_id, status="error", error=error)
 
@@ -157,8 +157,8 @@ class Responder:
 
 
 def _fitting(reply: Reply) -> Reply:
-    """As the asker will read it, for that is what is signed. Obeyed is obeyed: what cannot be told of it is told as an error
-    that says so."""
+    """Return the reply as the caller will read it, because that is signed. A reply that cannot be encoded becomes an error that
+    tells so; the command was obeyed all the same."""
     try:
         sent = encode_reply(msgspec.structs.replace(reply, auth=_LONGEST))
     except UsageError as error:

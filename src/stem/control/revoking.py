@@ -1,4 +1,4 @@
-"""Revoke tasks: written down first, told to workers second, so that a revoke holds before anybody sees it."""
+"""Revokes tasks: stores the records first and tells workers second, so that a revoke is durable before it has an effect."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ import msgspec
 from stem.contracts.broker import Broker
 from stem.contracts.revokes import Revokes
 from stem.control.caller import TIMEOUT_SECONDS, Answers, Caller
+from stem.control.command_session import CommandSession
 from stem.control.sealing import sealed
 from stem.core.control import Reply
 from stem.core.envelope import check_id
@@ -18,14 +19,14 @@ from stem.core.pause import is_pause
 from stem.core.revoke import RevokeRecord, RevokeRequest
 
 COMMAND_BYTES = 240_000  # of records in one command; the rest of what it may take is for what is around them
-# Workers hear ten commands a second, and others may have something to say, too.
+# Workers take ten commands a second; leave room for those of others.
 AT_ONCE = 5
 PAUSE_SECONDS = 0.15
 LEAST_SECONDS = 0.2  # for a part, when those before it have used up the time
 
 
 @dataclass(frozen=True, slots=True)
-class Revoked:
+class RevokeResult:
     """The records that hold from now on, and what workers said; None: nobody is known who could have been told.
     `cancelled` are the ids of those that waited, and are cancelled already."""
 
@@ -34,8 +35,42 @@ class Revoked:
     cancelled: Sequence[str] = ()
 
 
+def revoke_tasks(
+    session: CommandSession,
+    ids: Sequence[str],
+    *,
+    terminate: bool = False,
+    signal: str = "SIGTERM",
+    reason: str = "",
+    expires_seconds: float | None = None,
+) -> RevokeResult:
+    """Write a record for each task and tell workers; see `revoke`. Without `expires_seconds` the records stay."""
+    requests = [
+        RevokeRequest(
+            task_id=task_id,
+            reason=reason,
+            requester=session.requester,
+            terminate=terminate,
+            signal=signal if terminate else None,
+            expires_seconds=expires_seconds,
+        )
+        for task_id in ids
+    ]
+    with session.revokes() as revokes:
+        return revoke(
+            revokes,
+            session.caller,
+            requests,
+            terminate=terminate,
+            signal=signal,
+            workers=session.workers,
+            timeout_seconds=session.timeout_seconds,
+            broker=session.store.broker,
+        )
+
+
 def revoke(
-    marks: Revokes,
+    revokes: Revokes,
     caller: Caller,
     requests: Sequence[RevokeRequest],
     *,
@@ -44,15 +79,15 @@ def revoke(
     workers: Sequence[str] = (),
     timeout_seconds: float = TIMEOUT_SECONDS,
     broker: Broker | None = None,
-) -> Revoked:
+) -> RevokeResult:
     """Durable when it returns, or raises after; each worker's reply has what it did with each id (`tasks`). Signed where the
     caller has keys. What waits in `broker` is cancelled at once, so that its unique key is free. Raises UsageError and
     ConfigError before anything is written."""
     check_revocable([request.task_id for request in requests])
-    records = marks.put(sealed(requests, marks.get([request.task_id for request in requests]), caller))
+    records = revokes.put(sealed(requests, revokes.get([request.task_id for request in requests]), caller))
     cancelled = [] if broker is None else _cancel(broker, records)
     parts = [{"records": part, "terminate": terminate, "signal": signal} for part in _parts(map(_brief, records))]
-    return Revoked(records, _tell(caller, parts, workers, timeout_seconds), cancelled)
+    return RevokeResult(records, _tell(caller, parts, workers, timeout_seconds), cancelled)
 
 
 def _cancel(broker: Broker, records: Sequence[RevokeRecord]) -> list[str]:
@@ -102,7 +137,7 @@ def _parts(records: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 def _brief(record: RevokeRecord) -> dict[str, Any]:
     """Without what is not said and what workers do not ask for: a command holds the more of them."""
     fields: dict[str, Any] = msgspec.to_builtins(record)
-    del fields["requester"], fields["seal"]  # the command that brings them is signed itself
+    del fields["requester"]
     return {name: value for name, value in fields.items() if value not in (None, "", False)}
 
 

@@ -1,4 +1,4 @@
-"""Sign revokes and pauses when they are written, verify them before they are heeded."""
+"""Signs revokes and pauses when they are stored, and verifies them before they have an effect."""
 
 from collections.abc import Mapping, Sequence
 

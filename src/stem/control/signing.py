@@ -1,4 +1,4 @@
-"""Sign commands and replies when they are sent, verify them before they count."""
+"""Signs commands and replies when they are sent, and verifies them when they are received."""
 
 import hashlib
 
@@ -10,7 +10,7 @@ from stem.runtime.keys import Keyring
 
 
 def sign(command: Command, keyring: Keyring, *, namespace: str) -> Command:
-    """As it is where there are no keys."""
+    """Return the command with a signature, or unchanged if there are no keys."""
     if not keyring:
         return command
     key_id, signature = keyring.sign(_signed(command, namespace))
@@ -29,7 +29,7 @@ def verify(command: Command, keyring: Keyring, *, namespace: str) -> None:
 
 
 def sign_reply(reply: Reply, command: Command, keyring: Keyring, *, namespace: str) -> Reply:
-    """As it is where no key can sign."""
+    """Return the reply with a signature, or unchanged if no key can sign."""
     if not keyring.can_sign:
         return reply
     key_id, signature = keyring.sign(_signed_reply(reply, command, namespace))

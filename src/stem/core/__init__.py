@@ -1,1 +1,1 @@
-"""What is true: values and pure decisions. Standard library and msgspec only; no clock, no store, no logging."""
+"""Values and pure decisions. Standard library and msgspec only; no clock, no store, no logging."""

@@ -1,102 +1,86 @@
-"""Decide how many isolates a worker should have. Pure: a snapshot and what is remembered in, a move and what to remember out."""
+"""Decides how many isolates a worker should have. Pure: takes a snapshot and a memory, returns a move and the next memory."""
 
 from collections.abc import Mapping
 from math import ceil
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from stem.core.errors import ConfigError
-from stem.core.option import SWITCH, Option, number, read_block, seconds, whole
+from stem.core.settings.kinds import SWITCH, number, seconds, whole
+from stem.core.settings.setting import Setting, declared, read_block
 
-MOST_ISOLATES = 1000
-_LONGEST_SECONDS = 7 * 86400.0
-
-
-_NAMES = {
-    "enabled": "enabled",
-    "minimum": "min",
-    "maximum": "max",
-    "scale_up_step": "scaleUpStep",
-    "scale_down_step": "scaleDownStep",
-    "idle_seconds": "idleSeconds",
-    "tick_seconds": "tick",
-    "scale_up_cool_down_seconds": "scaleUpCoolDown",
-    "scale_down_cool_down_seconds": "scaleDownCoolDown",
-    "scale_up_trigger": "scaleUpTrigger",
-    "backlog_per_isolate": "backlogPerIsolate",
-}
-_FIELDS = {f"autoscale.{name}": field for field, name in _NAMES.items()}
+_ISOLATES = whole(1, 1000)
+_WEEK = seconds(7 * 86400.0, or_zero=True)
 
 
-class Autoscale(msgspec.Struct, frozen=True, kw_only=True, rename=_NAMES):
-    """Opt-in: as it stands, a worker keeps the concurrency that it was given."""
+class Autoscale(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Opt-in: unless it is enabled, a worker keeps the concurrency that it was given."""
 
-    enabled: bool = False
-    minimum: int = 2
-    maximum: int = 12
-    scale_up_step: int = 2
-    scale_down_step: int = 1
-    idle_seconds: float = 30.0
-    tick_seconds: float = 2.0
-    scale_up_cool_down_seconds: float = 5.0
-    scale_down_cool_down_seconds: float = 10.0
-    scale_up_trigger: float = 1.0  # of the backlog that one isolate is meant to have
-    backlog_per_isolate: float = 2.0
-
-
-OPTIONS = (
-    Option("autoscale.enabled", SWITCH, False),
-    Option("autoscale.min", whole(1, MOST_ISOLATES), 2, spellings=("minConcurrency", "minimum")),
-    Option("autoscale.max", whole(1, MOST_ISOLATES), 12, spellings=("maxConcurrency", "maximum")),
-    Option("autoscale.scaleUpStep", whole(1, MOST_ISOLATES), 2),
-    Option("autoscale.scaleDownStep", whole(1, MOST_ISOLATES), 1),
-    Option("autoscale.idleSeconds", seconds(_LONGEST_SECONDS, or_zero=True), 30.0, spellings=("idlePeriod", "idle")),
-    Option("autoscale.tick", seconds(3600.0), 2.0, spellings=("tickSeconds",)),
-    Option(
-        "autoscale.scaleUpCoolDown",
-        seconds(_LONGEST_SECONDS, or_zero=True),
-        5.0,
-        spellings=("scaleUpCoolDownSeconds",),
-    ),
-    Option(
-        "autoscale.scaleDownCoolDown",
-        seconds(_LONGEST_SECONDS, or_zero=True),
-        10.0,
-        spellings=("scaleDownCoolDownSeconds",),
-    ),
-    Option("autoscale.scaleUpTrigger", number(1e6), 1.0),
-    Option("autoscale.backlogPerIsolate", number(1e6), 2.0, spellings=("prefetchMultiplier", "prefetchPerIsolate")),
-)
-
-
-def autoscale_of(values: Mapping[str, Any]) -> Autoscale:
-    """From values by path, as the options read them; what is missing has its default."""
-    return Autoscale(**{field: values[path] for path, field in _FIELDS.items() if path in values})
+    enabled: Annotated[bool, Setting("autoscale.enabled", SWITCH, "Scale the number of isolates.")] = False
+    minimum: Annotated[
+        int, Setting("autoscale.min", _ISOLATES, "The fewest isolates.", also="minConcurrency minimum")
+    ] = msgspec.field(default=2, name="min")
+    maximum: Annotated[
+        int, Setting("autoscale.max", _ISOLATES, "The most isolates.", also="maxConcurrency maximum")
+    ] = msgspec.field(default=12, name="max")
+    scale_up_step: Annotated[int, Setting("autoscale.scaleUpStep", _ISOLATES, "Add at most this many at a time.")] = 2
+    scale_down_step: Annotated[
+        int, Setting("autoscale.scaleDownStep", _ISOLATES, "Remove at most this many at a time.")
+    ] = 1
+    idle_seconds: Annotated[
+        float, Setting("autoscale.idleSeconds", _WEEK, "Scale down after being idle this long.", "", "idlePeriod idle")
+    ] = 30.0
+    tick_seconds: Annotated[float, Setting("autoscale.tick", seconds(3600.0), "Decide this often.")] = msgspec.field(
+        default=2.0, name="tick"
+    )
+    scale_up_cool_down_seconds: Annotated[
+        float, Setting("autoscale.scaleUpCoolDown", _WEEK, "Wait this long between steps up.")
+    ] = msgspec.field(default=5.0, name="scaleUpCoolDown")
+    scale_down_cool_down_seconds: Annotated[
+        float, Setting("autoscale.scaleDownCoolDown", _WEEK, "Wait this long between steps down.")
+    ] = msgspec.field(default=10.0, name="scaleDownCoolDown")
+    scale_up_trigger: Annotated[
+        float, Setting("autoscale.scaleUpTrigger", number(1e6), "Scale up at this multiple of the backlog per isolate.")
+    ] = 1.0
+    backlog_per_isolate: Annotated[
+        float,
+        Setting(
+            "autoscale.backlogPerIsolate",
+            number(1e6),
+            "The backlog meant for one isolate.",
+            also="prefetchMultiplier prefetchPerIsolate",
+        ),
+    ] = 2.0
 
 
 def changed(config: Autoscale, changes: Mapping[str, Any]) -> Autoscale:
-    """The configuration with these keys changed, in any spelling: what an operator sends to a live worker. Unknown keys
-    are refused, for nobody would see a warning. Raises ConfigError."""
-    reading = read_block(OPTIONS, "autoscale", changes)
+    """Return the configuration with these keys changed, in any spelling: what an operator sends to a live worker. Unknown
+    keys are refused, because nobody would see a warning. Raises ConfigError."""
+    reading = read_block(declared(Autoscale), "autoscale", changes)
     if wrong := [*reading.errors, *reading.warnings]:
         raise ConfigError(" ".join(wrong))
-    return check(msgspec.structs.replace(config, **{_FIELDS[path]: value for path, value in reading.values.items()}))
+    fields = {setting.key: setting.field for setting in declared(Autoscale)}
+    return check(msgspec.structs.replace(config, **{fields[key]: value for key, value in reading.values.items()}))
 
 
 def check(config: Autoscale) -> Autoscale:
-    """What code gave, under the rules of the file. Raises ConfigError."""
-    told = {name: getattr(config, field) for field, name in _NAMES.items()}
-    wrong = read_block(OPTIONS, "autoscale", told).errors
-    if not wrong and config.minimum > config.maximum:
-        wrong = [f"autoscale.min {config.minimum} is above autoscale.max {config.maximum}; lower it."]
-    if wrong:
+    """Judge what code gave by the rules of the file. Raises ConfigError."""
+    given = {setting.name: getattr(config, setting.field) for setting in declared(Autoscale)}
+    if wrong := read_block(declared(Autoscale), "autoscale", given).errors or bounds_problems(config):
         raise ConfigError(" ".join(wrong))
     return config
 
 
+def bounds_problems(config: Autoscale) -> list[str]:
+    """Return a sentence if the minimum is above the maximum."""
+    if config.minimum <= config.maximum:
+        return []
+    return [f"autoscale.min {config.minimum} is above autoscale.max {config.maximum}; lower it."]
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at a worker. `isolates` are those that take work, without the draining; `prefetch` is how much they
+    """The state of a worker at one tick. `isolates` are those that take work, without draining ones; `prefetch` is how much they
     may claim ahead together at the moment, 0 where nothing is claimed ahead. `now` is any clock that only goes forward."""
 
     queue_depth: int
@@ -107,7 +91,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """What one decision hands to the next."""
+    """What one decision remembers for the next."""
 
     last_up_at: float | None = None
     last_down_at: float | None = None
@@ -115,14 +99,14 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Move(msgspec.Struct, frozen=True):
-    """To this many isolates. The leaving ones end what they run first."""
+    """A new number of isolates. Isolates that leave finish their task first."""
 
     target: int
     reason: str
 
 
 def decide(config: Autoscale, snapshot: Snapshot, memory: Memory) -> tuple[Move | None, Memory]:
-    """At most one move a tick. The formula gives the target, the step caps the move, trigger and cool-down gate it."""
+    """Decide on at most one move per tick: the formula gives the target, the step caps it, trigger and cool-down gate it."""
     if not config.enabled:
         return None, Memory()
     memory = _with_idleness(snapshot, memory)
@@ -147,14 +131,14 @@ def _share(config: Autoscale, snapshot: Snapshot) -> float:
 
 
 def _with_idleness(snapshot: Snapshot, memory: Memory) -> Memory:
-    """Idle is a worker that nothing waits for and that runs nothing."""
+    """Note since when the worker is idle: nothing waits and nothing runs."""
     if snapshot.queue_depth or snapshot.in_flight:
         return msgspec.structs.replace(memory, idle_since=None)
     return memory if memory.idle_since is not None else msgspec.structs.replace(memory, idle_since=snapshot.now)
 
 
 def _into_bounds(config: Autoscale, snapshot: Snapshot) -> Move | None:
-    """At once and whole: bounds hold at every tick, also when they have just been changed."""
+    """Move into the bounds at once, without steps: they hold at every tick, also after a change."""
     if snapshot.isolates < config.minimum:
         return Move(config.minimum, f"{snapshot.isolates} isolates are below the minimum of {config.minimum}")
     if snapshot.isolates > config.maximum:

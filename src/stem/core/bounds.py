@@ -1,4 +1,4 @@
-"""How large the numbers of a call may be. A decoder checks them too: a stored envelope may be anybody's."""
+"""Bounds of the numbers in a call. The decoder also checks them, because anyone may have written a stored envelope."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What an asker and the workers say to each other: commands and replies, their JSON form and its limits."""
+"""Commands and replies between callers and workers, their JSON form and its limits."""
 
 import re
 from typing import Annotated, Any, Literal, TypeVar
@@ -37,8 +37,8 @@ class Auth(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One wish to some workers, or all. It lives from `issued_at` to `expires_at` (milliseconds of the store's clock), and
-    a worker obeys each `nonce` once. The specification's message has none of the three: a worker without keys obeys it."""
+    """One command to some workers, or all. It lives from `issued_at` to `expires_at` (milliseconds of the store's clock), and
+    a worker carries out each `nonce` once. The specification's message has none of the three: a worker without keys obeys it."""
 
     request_id: RequestId
     type: CommandType
@@ -73,7 +73,7 @@ class ReplyError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What one worker says to one command; `timeout` is what the asker writes down for one that said nothing."""
+    """What one worker says to one command; `timeout` is what the caller writes down for one that said nothing."""
 
     request_id: RequestId
     worker_id: WorkerId
@@ -119,7 +119,7 @@ def decode_heading(raw: bytes) -> Heading | None:
 
 
 def encode_reply(reply: Reply) -> bytes:
-    """Raises UsageError for what no asker would read."""
+    """Raises UsageError for what no caller would read."""
     try:
         encoded = msgspec.json.encode(reply)
         _replies.decode(encoded)

@@ -14,14 +14,14 @@ from stem.core.record import TaskError
 
 
 class Lease(msgspec.Struct, frozen=True, array_like=True):
-    """Who holds a task: `fence` grows with every claim in the store, so an old holder can always be told apart."""
+    """A worker's hold on a task. `fence` grows with every claim, which tells an old holder from the current one."""
 
     id: str
     fence: int
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """A claimed task. `body` is the envelope as it was sent; `deaths` counts the isolates that fell running it."""
+    """A claimed task. `body` is the envelope as it was sent; `deaths` counts the isolates that crashed running it."""
 
     lease: Lease
     name: str
@@ -32,7 +32,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
     @property
     def envelope(self) -> Envelope:
-        """Decoded anew each time. Raises EnvelopeUnreadable."""
+        """The envelope, decoded on each access. Raises EnvelopeUnreadable."""
         return envelopes.decode(self.body, attempt=self.attempt)
 
 
@@ -40,7 +40,7 @@ class Ending(msgspec.Struct, frozen=True):
     """One settlement on its way into the store, with everything that must be written together with it.
 
     `run_seconds` is how long the attempt ran; None says it never started. `meta` is merged, key by key, into the record.
-    `facts` are what its events say besides: of the call, for those who count by it.
+    `facts` are further fields of its events, such as the tenant.
     """
 
     lease: Lease
@@ -52,12 +52,12 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 def survivors(refused: Sequence[Lease], endings: Sequence[Ending]) -> list[Lease]:
-    """The refused whose attempts lived on: an ending that tells of a death takes no death back."""
-    died = {ending.lease for ending in endings if _tells_of_a_death(ending.settlement)} if refused else ()
+    """Return the refused leases whose attempts survived. An ending that reports a crash takes no crash back."""
+    died = {ending.lease for ending in endings if _is_crash(ending.settlement)} if refused else ()
     return [lease for lease in refused if lease not in died]
 
 
-def _tells_of_a_death(settlement: Settlement) -> bool:
+def _is_crash(settlement: Settlement) -> bool:
     match settlement:
         case Requeue(died=died):
             return died
@@ -67,9 +67,9 @@ def _tells_of_a_death(settlement: Settlement) -> bool:
             return False
 
 
-class Fallen(msgspec.Struct, frozen=True):
-    """A call that ran elsewhere than on a worker and was given up there. `attempt` is the last one that it had, and
-    `run_seconds` how long that ran; None says it never started."""
+class DeadCall(msgspec.Struct, frozen=True):
+    """A call that failed for good outside of a worker. `attempt` is its last attempt and `run_seconds` how long that ran;
+    None: it never started."""
 
     envelope: Envelope
     settlement: Dead
@@ -80,7 +80,7 @@ class Fallen(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """A sign of life from a running task. `progress` None makes it a heartbeat; else it is merged into the record's meta.
 
-    `ago_seconds` is how long ago the attempt began; it counts only if nobody has said so before.
+    `ago_seconds` is how long ago the attempt began; it counts only if the store does not know yet.
     """
 
     lease: Lease
@@ -89,7 +89,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def begun_ago(leases: Sequence[Lease], ago_seconds: Sequence[float]) -> list[float]:
-    """How long ago each attempt began, never in the future. Raises UsageError."""
+    """Return how long ago each attempt began, never negative. Raises UsageError."""
     if ago_seconds and len(ago_seconds) != len(leases):
         raise UsageError(f"{len(leases)} leases and {len(ago_seconds)} ago_seconds; give one for each lease, or none.")
     return [max(0.0, ago) for ago in ago_seconds] or [0.0] * len(leases)
@@ -105,7 +105,7 @@ class Depth(msgspec.Struct, frozen=True):
 
 
 class DeadLetter(msgspec.Struct, frozen=True, rename="camel"):
-    """A task that was given up, with what is needed to understand and replay it. `meta` is what the ending said, and
+    """A task that failed for good, with what is needed to understand and replay it. `meta` is what the ending said, and
     `replayCount` and `lastReplayAt` if it was replayed before."""
 
     id: str
@@ -117,7 +117,7 @@ class DeadLetter(msgspec.Struct, frozen=True, rename="camel"):
     meta: dict[str, Any]
     dead_at: datetime
     body: bytes
-    worker: str | None = None  # that ran it last
+    worker: str | None = None  # the one that ran it last
 
     @property
     def envelope(self) -> Envelope:
@@ -126,7 +126,7 @@ class DeadLetter(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DeadFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """None means any. `since` and `until` bound when the task died."""
+    """Selects dead letters. None means any; `since` and `until` bound when the task became one."""
 
     ids: tuple[str, ...] | None = None
     queue: str | None = None
@@ -137,14 +137,14 @@ class DeadFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reclaimed(msgspec.Struct, frozen=True):
-    """Ids whose lease had run out: returned to their queues, or given up as a crash loop."""
+    """Ids of tasks whose lease had expired: returned to their queues, or dead as a crash loop."""
 
     returned: list[str]
     dead: list[str]
 
 
 class Peeked(msgspec.Struct, frozen=True):
-    """A task that waits, in the order in which it would be claimed. `due_at` is in the past for one that is ready."""
+    """A waiting task, listed in claim order. `due_at` is in the past if it is ready."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""One call of a task, frozen when sent, and its JSON form."""
+"""The envelope: one call of a task, frozen when sent, and its JSON form."""
 
 import re
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from stem.core.bounds import MAX_ATTEMPT, MOST_PRIORITY, Attempt, Priority, Retries, Seconds, Version
-from stem.core.encode import encode_json
 from stem.core.errors import EnvelopeUnreadable, InvalidTask
 from stem.core.retry import RetryStrategy
+from stem.core.text.encode import encode_json
 
 VERSION = 1
 HEADER_PREFIX = "stem-"
@@ -58,7 +58,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
 
 class Unique(msgspec.Struct, frozen=True):
-    """While this key is held a push with it returns the holder's id instead of a second task.
+    """A uniqueness key. While it is held, a push with the same key returns the holder's id and stores nothing.
 
     `seconds` None: held until the holder ends. Otherwise: held that long from the push, whatever the holder does.
     """
@@ -77,7 +77,7 @@ class Push(msgspec.Struct, frozen=True):
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What became of a push: the id to ask for, and whether this push created it."""
+    """The result of a push: the task's id, and whether this push created it."""
 
     id: str
     created: bool
@@ -88,7 +88,7 @@ def encode(envelope: Envelope) -> bytes:
 
 
 def decode(body: bytes | str, *, attempt: int | None = None) -> Envelope:
-    """Read a stored body. A store keeps the body as it was sent and the attempt beside it."""
+    """Decode a stored body. A store keeps the body as it was sent and the attempt beside it."""
     try:
         envelope = _decoder.decode(body)
     except _UNREADABLE as error:
@@ -105,9 +105,9 @@ def decode(body: bytes | str, *, attempt: int | None = None) -> Envelope:
 
 
 def call_facts(body: bytes) -> dict[str, Any]:
-    """What the events of an attempt shall say of the call: its tenant, and when it was due if not at once.
+    """Return the facts of the call for its events: its tenant, and when it was due if not at once.
 
-    Asked for every task, so most are told by a glance."""
+    Called for every task, so bodies without either are recognised without decoding."""
     if _SAYS_TENANT not in body and _SAYS_DUE not in body:
         return _NO_FACTS
     try:
@@ -127,7 +127,7 @@ def at_attempt(envelope: Envelope, attempt: int) -> Envelope:
 
 
 def signed_bytes(envelope: Envelope) -> bytes:
-    """What a signature covers: the fields that retry, requeue and replay leave alone, in canonical JSON.
+    """Return what a signature covers: the fields that retry, requeue and replay leave alone, in canonical JSON.
     Raises EnvelopeUnreadable."""
     signed = {
         "id": envelope.id,
@@ -154,7 +154,7 @@ def signed_bytes(envelope: Envelope) -> bytes:
 
 
 def encode_args(arguments: Mapping[str, Any], *, limit_bytes: int) -> msgspec.Raw:
-    """Arguments as one JSON object, or InvalidArguments with the reason."""
+    """Encode arguments as one JSON object. Raises InvalidArguments."""
     return encode_json(dict(arguments), what="the arguments", limit_bytes=limit_bytes)
 
 

@@ -1,8 +1,8 @@
-"""Every way Stem can refuse or fail, each with what to do about it."""
+"""The errors that Stem raises, each with a remedy."""
 
 from typing import TYPE_CHECKING
 
-from stem.core.masking import masked_text
+from stem.core.text.masking import masked_text
 
 if TYPE_CHECKING:
     from stem.core.record import TaskError, TaskRecord
@@ -18,7 +18,7 @@ class StemError(Exception):
 
 
 class UsageError(StemError):
-    """What the caller asked for cannot be meant; nothing was written."""
+    """The call is contradictory or out of place; nothing was written."""
 
     exit_code = 64
 
@@ -56,11 +56,11 @@ class StoreUnavailable(StemError):
 
 
 class StoreRefused(StemError):
-    """The store answered, and said no: bad password, no permission, read-only, full, too old, or not ours."""
+    """The store refused: bad password, no permission, read-only, full, too old, or another application's."""
 
 
 class SparkUnavailable(StemError):
-    """Spark could not be started or reached: a package, a Java, a master or a server is missing."""
+    """Spark could not be started or reached: a package, Java, a master or a server is missing."""
 
 
 class LakeRefused(StemError):
@@ -68,7 +68,7 @@ class LakeRefused(StemError):
 
 
 class EnvelopeUnreadable(StemError):
-    """The stored envelope is not JSON we understand, or was written by a newer Stem."""
+    """The stored envelope is not valid JSON, or was written by a newer Stem."""
 
 
 class SignatureInvalid(StemError):
@@ -76,7 +76,7 @@ class SignatureInvalid(StemError):
 
 
 class WaitTimeout(StemError, TimeoutError):
-    """The task did not end within the time the caller was ready to wait; the task itself is unaffected."""
+    """The task did not end within the timeout; the task itself is unaffected."""
 
 
 class TaskEnded(StemError):
@@ -100,7 +100,7 @@ class TaskCancelled(TaskEnded):
 
 
 class RemoteTraceback(Exception):
-    """The traceback of a failed task as text, shown as the cause of the TaskFailed that tells of it."""
+    """The traceback of a failed task as text, shown as the cause of a TaskFailed."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
@@ -116,8 +116,7 @@ class Drop(Exception):
 
 
 class TaskRevoked(BaseException):
-    """Someone revoked the task while it ran; what is raised in the handler to end it.
+    """Raised in the handler of a task that was revoked while it runs.
 
-    No Exception, so that a handler's `except Exception` (a loop that logs and goes on, say) cannot swallow it and run to
-    the end of work that nobody wants any more. Clean up in `finally`, and let it pass.
+    A BaseException, so that a handler's `except Exception` cannot swallow it. Clean up in `finally`, and let it pass.
     """

@@ -1,4 +1,4 @@
-"""One line of the event log."""
+"""Events: what the event log records about tasks and workers."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from stem.core.record import TaskError
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A fact, written with the change it tells of. All times are the store's.
+    """One event, written together with the change it describes. All times are the store's.
 
     `offset` is opaque text: ask a store for what follows it, never compute with it. Every event of a task carries when
     it was enqueued and, once known, when its attempt started; for an ending `at` is when it finished.
@@ -31,7 +31,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def event_kinds(settlement: Settlement) -> tuple[EventKind, ...]:
-    """The events that a settlement leaves in the log, in order."""
+    """Return the events that a settlement leaves in the log, in order."""
     match settlement:
         case Done():
             return (EventKind.SUCCEEDED,)
@@ -48,7 +48,7 @@ def event_kinds(settlement: Settlement) -> tuple[EventKind, ...]:
 
 
 def event_data(settlement: Settlement, facts: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What those events say beyond who and when; no payloads."""
+    """Return the data of those events; no payloads."""
     return {**_data(settlement), **facts} if facts else _data(settlement)
 
 
@@ -60,8 +60,8 @@ def _data(settlement: Settlement) -> dict[str, Any]:
             return {"delaySeconds": seconds, "error": _brief(error)}
         case Dead(reason, error):
             return {"reason": reason, "error": _brief(error)}
-        case Requeue(seconds, reason):
-            return {"delaySeconds": seconds, "reason": reason}
+        case Requeue(seconds, reason, died=died):
+            return {"delaySeconds": seconds, "reason": reason, **({"died": True} if died else {})}
         case Cancelled(reason):
             return {"reason": reason}
 

@@ -1,4 +1,4 @@
-"""A worker's sign of life, and what it says of itself."""
+"""A worker's heartbeat, with its queues, concurrency and counters."""
 
 from typing import Annotated, Any
 
@@ -26,14 +26,14 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Pulse(msgspec.Struct, frozen=True):
-    """A heartbeat as the store remembers it; its age is in store time."""
+    """A stored heartbeat. Its age is measured by the store's clock."""
 
     heartbeat: Heartbeat
     age_seconds: float
 
 
 def read_heartbeat(text: bytes | str) -> Heartbeat | None:
-    """None for what is no heartbeat: whoever can write to the store can write anything, and commands must go on."""
+    """Decode a heartbeat; None if it is malformed, because anyone may have written to the store."""
     try:
         return _heartbeats.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):  # ValueError: broken UTF-8

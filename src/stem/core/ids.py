@@ -1,4 +1,4 @@
-"""UUIDv7 task ids, and ids and keys derived from content. Pure: the caller brings the time and the dice."""
+"""UUIDv7 task ids, and ids and keys derived from content. Pure: the caller passes time and randomness."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,18 +7,18 @@ from typing import Any
 
 import msgspec
 
-from stem.core.plain import to_plain
+from stem.core.text.plain import to_plain
 
 
 def uuid7(now_seconds: float, random_bytes: bytes) -> str:
-    """A time-ordered id from a wall-clock moment and ten random bytes."""
+    """Return a time-ordered id from a wall-clock time and ten random bytes."""
     moment, chance = f"{int(now_seconds * 1000):012x}", random_bytes.hex()
     variant = "89ab"[random_bytes[9] & 3]
     return f"{moment[:8]}-{moment[8:]}-7{chance[:3]}-{variant}{chance[3:6]}-{chance[6:18]}"
 
 
 def canonical(value: Any) -> msgspec.Raw:
-    """The same JSON for the same value, whatever the order of its keys and sets and the time zones of its moments.
+    """Return the same JSON for the same value, whatever the order of its keys and sets and the time zones of its moments.
     Raises TypeError for a set that has no order."""
     plain = msgspec.to_builtins(
         value, str_keys=True, order="deterministic", builtin_types=(datetime,), enc_hook=to_plain
@@ -27,7 +27,7 @@ def canonical(value: Any) -> msgspec.Raw:
 
 
 def content_key(parts: Iterable[Any]) -> str:
-    """The same key for the same content, whatever the order of its object keys."""
+    """Return the same key for the same content, whatever the order of its object keys."""
     return hashlib.sha256(msgspec.json.encode(list(parts), order="sorted")).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The states of a task and every legal arrow between them, in one table; and what else the event log tells of."""
+"""The states of a task, every legal transition in one table, and the kinds of events."""
 
 from enum import StrEnum
 
@@ -68,5 +68,5 @@ ARROWS: dict[EventKind, tuple[frozenset[State], frozenset[State]]] = {
 
 
 def waiting_state(attempt: int) -> State:
-    """The state of a task that waits for its attempt: `queued` for the first, `retried` for a later one."""
+    """Return the state of a waiting task: `queued` for the first, `retried` for a later one."""
     return State.QUEUED if attempt == 0 else State.RETRIED

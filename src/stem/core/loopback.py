@@ -1,4 +1,4 @@
-"""Whether a host is this very machine, by its name alone: nothing is looked up."""
+"""Tells whether a host name means this machine, without a lookup."""
 
 
 def is_loopback(host: str) -> bool:

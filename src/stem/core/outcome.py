@@ -1,4 +1,4 @@
-"""What an attempt came to (facts), and what becomes of the task (decisions)."""
+"""Outcomes of an attempt (facts) and settlements of the task (decisions)."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ class Returned(msgspec.Struct, frozen=True, tag=True):
 
 class Raised(msgspec.Struct, frozen=True, tag=True):
     error: TaskError
-    retry_after_seconds: float | None = None  # the handler's own wish, from ctx.retry(delay=…)
+    retry_after_seconds: float | None = None  # from ctx.retry(delay=…)
 
 
 class TimedOut(msgspec.Struct, frozen=True, tag=True):
@@ -22,7 +22,7 @@ class TimedOut(msgspec.Struct, frozen=True, tag=True):
 
 
 class Died(msgspec.Struct, frozen=True, tag=True):
-    """The isolate ended without a word. `exit_code` is negative for a signal, as the operating system says it."""
+    """The isolate ended without a result. `exit_code` is negative for a signal, as the operating system says it."""
 
     exit_code: int
     out_of_memory: bool = False
@@ -33,7 +33,7 @@ class Revoked(msgspec.Struct, frozen=True, tag=True):
 
 
 class Interrupted(msgspec.Struct, frozen=True, tag=True):
-    """Stem itself cut the attempt off (shutdown, pause, recycle): no fault of the task's."""
+    """Stem cut the attempt off (shutdown, pause, recycle); the task is not to blame."""
 
     reason: str
 
@@ -44,7 +44,7 @@ class Throttled(msgspec.Struct, frozen=True, tag=True):
 
 
 class Rejected(msgspec.Struct, frozen=True, tag=True):
-    """The delivery cannot be run at all: unknown task, bad arguments, bad signature, newer envelope."""
+    """The delivery cannot run: unknown task, bad arguments, bad signature, newer envelope."""
 
     reason: str
     error: TaskError
@@ -58,14 +58,14 @@ class Done(msgspec.Struct, frozen=True, tag=True):
 
 
 class Retry(msgspec.Struct, frozen=True, tag=True):
-    """Again after a delay, one attempt spent."""
+    """Run again after a delay; spends one attempt."""
 
     delay_seconds: float
     error: TaskError
 
 
 class Dead(msgspec.Struct, frozen=True, tag=True):
-    """Into the dead letters, with the reason and whatever helps whoever looks at it."""
+    """Becomes a dead letter, with the reason and details for the operator."""
 
     reason: str
     error: TaskError
@@ -73,7 +73,7 @@ class Dead(msgspec.Struct, frozen=True, tag=True):
 
 
 class Requeue(msgspec.Struct, frozen=True, tag=True):
-    """Back into the queue, no attempt spent. `throttled` says a limiter asked for it; `died`, that its isolate fell."""
+    """Back into the queue without spending an attempt: `throttled` by a limiter, or `died` with its isolate."""
 
     delay_seconds: float = 0.0
     reason: str = "requeued"

@@ -1,4 +1,4 @@
-"""Which workers leave a queue alone: a scope that is kept with the revokes, under an id that is no task's. Pure.
+"""The scope of a pause: which workers do not claim from a queue. Stored with the revokes under an id of its own. Pure.
 
 A scope is `*` (all workers) or names; with `*`, names after a minus are those that go on all the same.
 """
@@ -23,7 +23,7 @@ def covers(scope: str, worker: str) -> bool:
 
 
 def widened(scope: str, workers: Iterable[str]) -> str:
-    """With these workers paused too; none named: all."""
+    """Pause these workers as well; none named: all."""
     named = set(workers)
     if not named:
         return ALL
@@ -32,7 +32,7 @@ def widened(scope: str, workers: Iterable[str]) -> str:
 
 
 def narrowed(scope: str, workers: Iterable[str]) -> str:
-    """With these going on; none named: all. An empty scope pauses nobody."""
+    """Resume these workers; none named: all. An empty scope pauses no worker."""
     named = set(workers)
     if not named:
         return ""

@@ -1,4 +1,4 @@
-"""How often a task may start, over the whole fleet. Pure: the store that keeps the level says what time it is."""
+"""A token bucket that limits how often a task starts, across all workers. Pure: the store passes the time."""
 
 import re
 from typing import NamedTuple
@@ -7,11 +7,11 @@ import msgspec
 
 from stem.core.errors import InvalidTask
 
-HORIZON_SECONDS = 60.0  # nobody is told to come back much later than this
+HORIZON_SECONDS = 60.0  # the longest wait that is promised
 # Over the burst, while there are promises: who comes for a promised token a little late must find it, and leave the next
 # one where it was promised. Without this a burst of 1 loses a third of its rate.
 KEPT_TOKENS = 0.5
-GRACE_SECONDS = 1e-6  # clocks are no finer: who comes back when told must not miss its token by a rounding
+GRACE_SECONDS = 1e-6  # clocks are no finer: a retry at the promised time must not miss its token by rounding
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)?\s*([smhd])\s*", re.ASCII)
@@ -25,7 +25,7 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Level(NamedTuple):
-    """What was left in a bucket, and for how long from then on its tokens had been promised."""
+    """The state of a bucket: tokens left, and for how long future tokens are promised."""
 
     tokens: float
     promised_seconds: float
@@ -49,11 +49,13 @@ def default_burst(rate: Rate) -> float:
     return max(1.0, rate.tokens / rate.per_seconds)
 
 
-def take(level: Level | None, *, pace_seconds: float, burst: float, now: float, chance: float) -> tuple[float, Level]:
-    """0 if a token is granted, else the seconds after which to come back; and the level that is left. None is a full one.
+def take(
+    level: Level | None, *, pace_seconds: float, burst: float, now: float, random_fraction: float
+) -> tuple[float, Level]:
+    """Take a token: returns 0 if granted, else the seconds to wait, and the new level. None is a full bucket.
 
-    Each refusal is sent to a token of its own, so that a backlog does not come back all at once. Past the horizon there
-    are none to promise: `chance` (0 to 1) spreads those over its later half, and the level stays as it was.
+    Each refusal is promised a token of its own, so that a backlog does not return all at once. Past the horizon no token is
+    promised: `random_fraction` (0 to 1) spreads the refusals over its later half, and the level stays as it was.
     """
     level = level or Level(burst, 0.0, pace_seconds, now)
     if level.updated_at > now:  # a clock was set back: go on from here, or nothing would come until it has caught up
@@ -65,17 +67,17 @@ def take(level: Level | None, *, pace_seconds: float, burst: float, now: float, 
     wait_seconds = max(promised_seconds, missing_seconds)
     horizon_seconds = max(HORIZON_SECONDS, 2 * pace_seconds)
     if wait_seconds > horizon_seconds:
-        return horizon_seconds * (1.0 + chance) / 2, level
+        return horizon_seconds * (1.0 + random_fraction) / 2, level
     return wait_seconds, Level(tokens, wait_seconds + pace_seconds, pace_seconds, now)
 
 
 def full_at(level: Level, burst: float) -> float:
-    """From when on the level says no more than a bucket never taken from."""
+    """Return when the bucket will be full again, so that its level can be dropped."""
     return level.updated_at + max(level.promised_seconds, (burst - level.tokens) * level.pace_seconds)
 
 
 def _now_in(level: Level, pace_seconds: float, burst: float, now: float) -> tuple[float, float]:
-    """Its tokens, and for how long they are promised. Promises made at another pace are void."""
+    """Return the tokens and promises as of now. Promises made at another rate are void."""
     passed_seconds = now - level.updated_at
     promised_seconds = level.promised_seconds if level.pace_seconds == pace_seconds else 0.0
     most = burst + KEPT_TOKENS if promised_seconds > 0 else burst

@@ -1,4 +1,4 @@
-"""The status record of a task: what anyone may know of it, in any language."""
+"""The record of a task: state, times, result and error."""
 
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
@@ -30,7 +30,7 @@ _WIRE_NAMES = {
 class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, rename=_WIRE_NAMES):
     """Times are the store's. `payload` is the JSON of the returned value, `error` the last failure.
 
-    A task that waits has no worker and no start; `meta` holds what the caller gave, `progress`, and what workers noted.
+    A task that waits has no worker and no start; `meta` holds what the caller gave, `progress`, and what workers added.
     """
 
     id: str
@@ -60,7 +60,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True, rename=_WIRE_NAMES):
         return self.state in TERMINAL
 
     def result(self) -> Any:
-        """The returned value, decoded; None when there is none."""
+        """The returned value, decoded; None if there is none."""
         return None if self.payload is None else msgspec.json.decode(self.payload)
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,25 +77,25 @@ def moment_or_none(seconds: float | None) -> datetime | None:
 
 
 def noted(meta: dict[str, Any], heartbeat_at: datetime | None) -> dict[str, Any]:
-    """A record's meta with its last sign of life, for whoever reads meta only."""
+    """Return the meta with the last heartbeat, for readers of meta only."""
     return meta if heartbeat_at is None else {**meta, "heartbeatAt": msgspec.to_builtins(heartbeat_at)}
 
 
 def replay_notes(meta: dict[str, Any], at: datetime) -> dict[str, Any]:
-    """What a replay adds to the meta of the task's record."""
+    """Return what a replay adds to the record's meta."""
     before = meta.get("replayCount")
     count = before if isinstance(before, int) else 0
     return {"replayCount": count + 1, "lastReplayAt": msgspec.to_builtins(at)}
 
 
 def with_replays(letter: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
-    """The meta of a dead letter, with what its record says of replays."""
+    """Return the meta of a dead letter, with the replays that its record counts."""
     return {**letter, **{key: record[key] for key in ("replayCount", "lastReplayAt") if key in record}}
 
 
 class TaskFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """None means any. `since` and `until` bound when the task was enqueued. `meta`: those whose record's meta has these values,
-    as the caller or a worker noted them; progress and the last heartbeat are not looked at."""
+    """Selects tasks. None means any; `since` and `until` bound when the task was enqueued; `meta` has values that the
+    record's meta must have (progress and the last heartbeat do not count)."""
 
     state: State | None = None
     queue: str | None = None
@@ -106,7 +106,7 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """One page of a listing, newest first. `cursor` asks for the next page; None says that this was the last."""
+    """One page of a listing, newest first. `cursor` requests the next page; None: this is the last."""
 
     items: list[T]
     cursor: str | None

@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt. Pure: the dice are thrown by the caller."""
+"""Computes the delay before the next attempt. Pure: the caller passes the random number."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from stem.core.bounds import Seconds, Share
 
 
 class Exponential(msgspec.Struct, frozen=True, tag="exponential", rename="camel"):
-    """base · 2ⁿ up to a cap, with `jitter` (0 to 1) of it left to chance."""
+    """base · 2ⁿ up to a cap, of which the share `jitter` (0 to 1) is random."""
 
     base_seconds: Seconds = 2.0
     cap_seconds: Seconds = 300.0
@@ -18,7 +18,7 @@ class Fixed(msgspec.Struct, frozen=True, tag="fixed", rename="camel"):
 
 
 class Delays(msgspec.Struct, frozen=True, tag="delays", rename="camel"):
-    """One delay an attempt; the last one repeats."""
+    """One delay per attempt; the last one repeats."""
 
     seconds: tuple[Seconds, ...]
 
@@ -26,12 +26,12 @@ class Delays(msgspec.Struct, frozen=True, tag="delays", rename="camel"):
 RetryStrategy = Exponential | Fixed | Delays
 
 
-def delay(strategy: RetryStrategy, attempt: int, roll: float) -> float:
-    """Seconds to wait after failed `attempt` (0 is the first); `roll` is in [0, 1)."""
+def delay(strategy: RetryStrategy, attempt: int, random_fraction: float) -> float:
+    """Seconds to wait after failed `attempt` (0 is the first); `random_fraction` is in [0, 1)."""
     match strategy:
         case Exponential(base, cap, jitter):
             full = min(cap, base * 2.0 ** min(attempt, 64))
-            return full * (1.0 - jitter * roll)
+            return full * (1.0 - jitter * random_fraction)
         case Fixed(seconds):
             return seconds
         case Delays(seconds=steps):

@@ -1,4 +1,4 @@
-"""A durable, versioned "do not run"."""
+"""Revokes: durable, versioned orders not to run a task."""
 
 import re
 from datetime import datetime
@@ -18,7 +18,7 @@ class RevokeRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RevokeRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`version` grows with every write in the store, so a reader can tell a stale copy from a fresh one."""
+    """A stored revoke. `version` grows with every write in the store, so readers recognise stale copies."""
 
     task_id: str
     version: int

@@ -1,4 +1,4 @@
-"""Which queue a call waits in. Pure."""
+"""Chooses the queue of a call. Pure."""
 
 import hashlib
 import re
@@ -14,6 +14,6 @@ def queue_of(queue: str, tenant: str | None, *, is_fair: bool) -> str:
     return f"{queue}:{plain}"
 
 
-def is_of(queue: str, name: str) -> bool:
+def is_same_or_tenant_queue(queue: str, name: str) -> bool:
     """Whether `name` is the queue itself or one of its tenants'."""
     return name == queue or name.startswith(f"{queue}:")

@@ -30,31 +30,33 @@ MAX_DEATHS = 3
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """What the task, the call and the app agreed on for failures. A callable strategy cannot travel; it stays with the task."""
+    """How failures are retried. A callable strategy cannot travel; it stays with the task."""
 
     max_retries: int = 3
     retry: RetryStrategy | Callable[[int, TaskError], float] = Exponential()
     max_deaths: int = MAX_DEATHS
 
 
-def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, roll: float) -> Settlement:
-    """`attempt` and `deaths` are the delivery's; `roll` in [0, 1) is the chance in the retry delay."""
+def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, random_fraction: float) -> Settlement:
+    """Turn the outcome of an attempt into a settlement. `random_fraction` in [0, 1) is the random part of the delay."""
     match outcome:
         case Returned(payload):
             return Done(payload)
-        case Raised(error, wish):
+        case Raised(error, retry_after):
             if not error.retryable:
                 return Dead("not-retryable", error)
-            return _again(error, policy, attempt, roll, wish)
+            return _again(error, policy, attempt, random_fraction, retry_after)
         case TimedOut(limit, stack):
             error = TaskError(
                 "HardTimeLimitExceeded", f"The task ran past its limit of {limit:g} s.", stack, retryable=True
             )
-            return _again(error, policy, attempt, roll, None)
-        case Died() as death:
+            return _again(error, policy, attempt, random_fraction, None)
+        case Died() as crash:
             if deaths + 1 >= policy.max_deaths:
-                return Dead("crash-loop", _obituary(death), {"deaths": deaths + 1, "runs": attempt + deaths + 1})
-            return Requeue(_delay(policy, _obituary(death), deaths, roll), _obituary(death).message, died=True)
+                return Dead("crash-loop", _crash_error(crash), {"deaths": deaths + 1, "runs": attempt + deaths + 1})
+            return Requeue(
+                _delay(policy, _crash_error(crash), deaths, random_fraction), _crash_error(crash).message, died=True
+            )
         case Revoked(reason):
             return Cancelled(reason)
         case Interrupted(reason):
@@ -65,25 +67,27 @@ def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, roll:
             return Dead(reason, error)
 
 
-def _again(error: TaskError, policy: Policy, attempt: int, roll: float, wish: float | None) -> Settlement:
+def _again(
+    error: TaskError, policy: Policy, attempt: int, random_fraction: float, retry_after: float | None
+) -> Settlement:
     if attempt >= policy.max_retries:
         return Dead("retries-exhausted", error, {"maxRetries": policy.max_retries})
-    return Retry(_delay(policy, error, attempt, roll) if wish is None else wish, error)
+    return Retry(_delay(policy, error, attempt, random_fraction) if retry_after is None else retry_after, error)
 
 
-def _delay(policy: Policy, error: TaskError, attempt: int, roll: float) -> float:
+def _delay(policy: Policy, error: TaskError, attempt: int, random_fraction: float) -> float:
     if callable(policy.retry):
         return max(0.0, policy.retry(attempt, error))
-    return retry.delay(policy.retry, attempt, roll)
+    return retry.delay(policy.retry, attempt, random_fraction)
 
 
-def _obituary(death: Died) -> TaskError:
-    if death.out_of_memory:
-        how = "was killed by the system for want of memory"
-    elif death.exit_code < 0:
-        how = f"was ended by {_signal_name(-death.exit_code)}"
+def _crash_error(crash: Died) -> TaskError:
+    if crash.out_of_memory:
+        how = "was killed by the system for lack of memory"
+    elif crash.exit_code < 0:
+        how = f"was ended by {_signal_name(-crash.exit_code)}"
     else:
-        how = f"ended with exit code {death.exit_code}"
+        how = f"ended with exit code {crash.exit_code}"
     return TaskError("IsolateDied", f"The process that ran the task {how}.", retryable=True)
 
 

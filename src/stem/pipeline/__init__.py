@@ -1,6 +1,6 @@
-"""Stem on Apache Spark: tasks in from DataFrames, history out to a lake, and Spark jobs as tasks. Importing it loads no Spark."""
+"""Stem on Apache Spark: DataFrames become tasks, history goes to a lake, Spark jobs run as tasks. Importing it loads no Spark."""
 
-from stem.pipeline.ready import configure, use
-from stem.pipeline.session import session
+from stem.pipeline.spark.configure import configure, use
+from stem.pipeline.spark.session import session
 
 __all__ = ["configure", "session", "use"]

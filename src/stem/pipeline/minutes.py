@@ -1,25 +1,5 @@
-"""The rollups of a stretch of time, read without Spark: what a dashboard or a command shows at once."""
+"""The place of `minutes` in earlier versions; it is in `stem.pipeline.rollups.minutes`."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Any
+from stem.pipeline.rollups.minutes import minutes
 
-from stem.pipeline.lake import Lake
-from stem.pipeline.rollups import gold, latency
-from stem.pipeline.scan import Piece
-
-
-def minutes(lake: Lake, since: datetime, until: datetime, *, by: Sequence[str] = gold.KEYS) -> list[dict[str, Any]]:
-    """One row for each of `by`, of minutes from `since` on and before `until`, with percentiles in seconds."""
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    day = since.astimezone(UTC).date().isoformat()
-    paths = tuple(file.path for file in lake.rollups.files() if file.date >= day)
-    if not paths:
-        return []
-    kind = pa.timestamp("us", tz="UTC")
-    within = (ds.field("minute") >= pa.scalar(since, kind)) & (ds.field("minute") < pa.scalar(until, kind))
-    rows = Piece(lake.rollups, paths).read([*gold.KEYS, *(measure.name for measure in gold.MEASURES)], within)
-    found: list[dict[str, Any]] = latency.shown(gold.merged(rows, by)).to_pylist()
-    return found
+__all__ = ["minutes"]

@@ -1,4 +1,4 @@
-"""Where the time comes from, so that tests can bring their own."""
+"""Clocks: the system's, and one for tests."""
 
 import time
 from collections.abc import Callable
@@ -9,15 +9,15 @@ system_clock: Clock = time.time
 
 
 def skew_seconds(theirs: Clock) -> float:
-    """How far this machine's clock is ahead of theirs; measured against the middle of the question, so that a slow line is
-    not taken for a wrong clock."""
+    """Return how far this machine's clock is ahead of theirs. Measured at the middle of the request, so that a slow network
+    does not count as skew."""
     before = time.time()
     now = theirs()
     return (before + time.time()) / 2 - now
 
 
 class FakeClock:
-    """A clock that moves only when told to."""
+    """A clock for tests, which moves only by `advance`."""
 
     def __init__(self, now: float = 1_750_000_000.0) -> None:
         self._now = now

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stem.core.config import Settings, from_environment
 from stem.core.errors import ConfigError
+from stem.core.settings.app import Settings, from_environment
 
 if TYPE_CHECKING:
-    from stem.core.effective import Effective
+    from stem.core.settings.effective import EffectiveSettings
 
 NAMES = ("stem.yaml", "stem.yml")
 VARIABLE = "STEM_CONFIG"
@@ -17,7 +17,7 @@ _MOST_BYTES = 1024 * 1024
 
 
 def configured(env: Mapping[str, str]) -> Settings:
-    """The settings of flags' absence: the environment, behind it the file, where there is one. Raises ConfigError."""
+    """Return the settings that the environment and the file give. Raises ConfigError."""
     if find(env) is None:
         return from_environment(env)
     return load(env).check().settings
@@ -25,9 +25,9 @@ def configured(env: Mapping[str, str]) -> Settings:
 
 def load(
     env: Mapping[str, str], *, path: str | None = None, flags: Mapping[str, tuple[str, Any]] | None = None
-) -> "Effective":
-    """The configuration that holds here. What is wrong is told in its errors, also a file that cannot be read."""
-    from stem.core.effective import merge  # here: most processes have no file, and need none of it
+) -> "EffectiveSettings":
+    """Merge flags, environment and file. Everything wrong is in its errors, including a file that cannot be read."""
+    from stem.core.settings.effective import merge  # here: most processes have no file
 
     try:
         found = find(env, path)
@@ -40,7 +40,7 @@ def load(
 
 
 def find(env: Mapping[str, str], path: str | None = None) -> Path | None:
-    """The file that is named, which must be there, or else stem.yaml of the working directory. Raises ConfigError."""
+    """Return the file that is named, or else stem.yaml of the working directory, or None. Raises ConfigError."""
     named = path or env.get(VARIABLE)
     if named:
         who = "--config" if path else VARIABLE
@@ -51,7 +51,7 @@ def find(env: Mapping[str, str], path: str | None = None) -> Path | None:
 
 
 def read(path: Path) -> dict[Any, Any]:
-    """What the file says; nothing in it can make an object or run anything. Raises ConfigError."""
+    """Read the file; nothing in it can create an object or run code. Raises ConfigError."""
     try:
         with path.open("rb") as stream:
             content = stream.read(_MOST_BYTES + 1)
@@ -71,7 +71,7 @@ def _parsed(path: Path, content: bytes) -> object:
     import yaml  # here: most commands have no file to read
 
     class Strict(yaml.SafeLoader):
-        """Refuses a key that is given twice, where YAML readers silently keep the last."""
+        """Refuses a duplicate key, of which YAML readers silently keep the last."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             seen: set[str] = set()

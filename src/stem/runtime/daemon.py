@@ -1,4 +1,4 @@
-"""Processes that are started and left: detached, their output in a log, known by their pid file, ended when told."""
+"""Start detached processes that log to a file and are known by a pid file, and stop them."""
 
 import os
 import select
@@ -16,12 +16,12 @@ from stem.runtime import pidfile
 from stem.runtime.files import appending, reading
 from stem.runtime.pidfile import Running, Stale, Unreadable
 
-_LOG_MODE = 0o640  # what tasks print is not for everybody
+_LOG_MODE = 0o640  # the output of tasks is not for other users
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to start. Paths are absolute; `command` is the program and its words."""
+class LaunchPlan:
+    """What to start. Paths are absolute; `command` is the program and its arguments."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(repr=False)  # may hold passwords
@@ -30,9 +30,9 @@ class Plan:
     workdir: Path
 
 
-def launch(plan: Plan) -> "subprocess.Popen[bytes] | Running":
-    """Start it, unless it runs already, in folders that are made where they are missing. Raises ConfigError where a file
-    or the program will not do. A pid file that cannot be read is not replaced: the worker may be running."""
+def launch(plan: LaunchPlan) -> "subprocess.Popen[bytes] | Running":
+    """Start the process unless it runs already, and create missing folders. Raises ConfigError if a file or the program
+    cannot be used. A pid file that cannot be read is not replaced: the worker may be running."""
     for folder in (plan.pidfile.parent, plan.logfile.parent, plan.workdir):
         make_folder(folder)
     with pidfile.locked(plan.pidfile):
@@ -46,11 +46,11 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"The folder {folder} cannot be made: {error.strerror}.") from error
+        raise ConfigError(f"The folder {folder} cannot be created: {error.strerror}.") from error
 
 
 def last_lines(logfile: Path, *, after: int = 0, most: int = 10) -> list[str]:
-    """The end of the log, but nothing before the byte `after`."""
+    """Return the last lines of the log, but nothing before the byte `after`."""
     try:
         with reading(logfile) as (descriptor, _), open(descriptor, "rb", closefd=False) as log:
             size = log.seek(0, os.SEEK_END)
@@ -60,8 +60,8 @@ def last_lines(logfile: Path, *, after: int = 0, most: int = 10) -> list[str]:
         return []
 
 
-class Held:
-    """A process by its descriptor: no signal can reach a later one with the same number."""
+class ProcessHandle:
+    """A running process, held by a descriptor so that no signal can reach a later process with the same number."""
 
     def __init__(self, path: Path, found: Running, descriptor: int) -> None:
         self.path = path
@@ -69,18 +69,18 @@ class Held:
         self._descriptor = descriptor
 
     @classmethod
-    def take(cls, path: Path, found: Running) -> "Held | None":
-        """None: it has ended meanwhile."""
+    def open(cls, path: Path, found: Running) -> "ProcessHandle | None":
+        """Return None if the process has ended meanwhile."""
         try:
             descriptor = os.pidfd_open(found.pid)
         except ProcessLookupError:
             return None
-        held = cls(path, found, descriptor)
-        # Looked at once more: only now is it certain whom the descriptor is for.
+        handle = cls(path, found, descriptor)
+        # Read again: only now is it certain which process the descriptor is for.
         again = pidfile.read(path)
         if isinstance(again, Running) and again.start == found.start:
-            return held
-        held.close()
+            return handle
+        handle.close()
         return None
 
     def __enter__(self) -> Self:
@@ -98,7 +98,7 @@ class Held:
             signal.pidfd_send_signal(self._descriptor, signal.SIGTERM)
 
     def kill(self) -> None:
-        """With its whole group, where it leads one: a wrapper that did not pass TERM on leaves nothing behind."""
+        """Kill the process, and its group if it leads one: a wrapper that did not pass TERM on leaves nothing behind."""
         pid = self.found.pid
         with suppress(ProcessLookupError):
             if os.getpgid(pid) == pid and not self.has_ended(0):
@@ -106,17 +106,17 @@ class Held:
             signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
 
     def has_ended(self, seconds: float) -> bool:
-        """Wait for it so long."""
+        """Wait up to this long for the process to end."""
         poll = select.poll()
         poll.register(self._descriptor, select.POLLIN)
         return bool(poll.poll(max(0, seconds) * 1000))
 
 
-def _spawn(plan: Plan) -> "subprocess.Popen[bytes]":
+def _spawn(plan: LaunchPlan) -> "subprocess.Popen[bytes]":
     try:
         with appending(plan.logfile, _LOG_MODE) as log:
-            # The child writes the file itself before it becomes the program: so the program finds it there, and a start
-            # that is cut off leaves no process that no file knows of.
+            # The child writes the pid file before it executes the program, so that the program finds it there, and an
+            # interrupted start leaves no process without a file.
             return subprocess.Popen(  # noqa: S603 - the command is the operator's own
                 plan.command,
                 env=plan.environment,
@@ -128,7 +128,9 @@ def _spawn(plan: Plan) -> "subprocess.Popen[bytes]":
                 preexec_fn=lambda: pidfile.write_own(plan.pidfile),
             )
     except subprocess.SubprocessError as error:
-        raise ConfigError(f"The pid file {plan.pidfile} cannot be written; see who may write to its folder.") from error
+        raise ConfigError(
+            f"The pid file {plan.pidfile} cannot be written; check who may write to its folder."
+        ) from error
     except OSError as error:
         if isinstance(pidfile.read(plan.pidfile), Stale):
             plan.pidfile.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Environment files: `NAME=value` lines as systemd and shells write them. Nothing in them is evaluated."""
+"""Read environment files: `NAME=value` lines as systemd and shells write them. Nothing is evaluated."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ _ESCAPED = re.compile(r"\\([\"\\$`])")
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFile:
-    """What could be read, and a sentence for each line that could not."""
+    """The variables that could be read, and a sentence for each line that could not."""
 
     variables: dict[str, str] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
 
 def load(path: Path) -> dict[str, str]:
-    """Raises ConfigError for the first fault."""
+    """Return the variables. Raises ConfigError for the first fault."""
     found = read(path)
-    if found.faults:
-        raise ConfigError(found.faults[0])
+    if found.problems:
+        raise ConfigError(found.problems[0])
     return found.variables
 
 
@@ -30,23 +30,23 @@ def read(path: Path) -> EnvironmentFile:
     try:
         text = path.read_text()
     except OSError as error:
-        return EnvironmentFile(faults=[f"The environment file {path} cannot be read: {error.strerror}."])
+        return EnvironmentFile(problems=[f"The environment file {path} cannot be read: {error.strerror}."])
     except UnicodeDecodeError:
-        return EnvironmentFile(faults=[f"The environment file {path} is not UTF-8 text."])
+        return EnvironmentFile(problems=[f"The environment file {path} is not UTF-8 text."])
     found = EnvironmentFile()
     for number, line in enumerate(text.split("\n"), start=1):
         match _parse(line.strip()):
             case (name, value):
                 found.variables[name] = value
             case str(reason):
-                found.faults.append(f"Line {number} of {path} {reason}; write it like NAME=value.")
+                found.problems.append(f"Line {number} of {path} {reason}; write it like NAME=value.")
             case None:
                 pass
     return found
 
 
 def _parse(line: str) -> tuple[str, str] | str | None:
-    """Name and value; or what is wrong, without the value, which may be secret; None for a comment or nothing."""
+    """Return name and value, or what is wrong (without the value, which may be secret), or None for a comment."""
     if not line or line.startswith(("#", ";")):
         return None
     name, equals, value = line.partition("=")

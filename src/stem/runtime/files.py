@@ -1,4 +1,4 @@
-"""Open files and folders that another user may have planted: never through a link, owner and type checked when open.
+"""Opens files and folders that another user may have planted: never through a link, owner and type checked.
 
 Every check is made on the descriptor that is used afterwards, so nothing can be swapped between check and use. Only the
 last part of a path is guarded: the folders above it are the operator's choice, and may well be links (`/var/run`).
@@ -24,14 +24,14 @@ class Untrusted(OSError):
 
 @contextmanager
 def reading(path: Path) -> Iterator[tuple[int, os.stat_result]]:
-    """A regular file with one name, and what is known of it. The caller decides which owner to trust. Raises OSError."""
+    """Open a regular file that has one name, and yield its stat; the caller checks its owner. Raises OSError."""
     with _opened(path, os.O_RDONLY) as descriptor:
         yield descriptor, _check_single(descriptor, path)
 
 
 @contextmanager
 def appending(path: Path, mode: int) -> Iterator[int]:
-    """Our own file or root's, or a device such as /dev/null; made with `mode` if there is none. Raises OSError."""
+    """Open a file of ours or root's, or a device such as /dev/null, for appending; create it with `mode`. Raises OSError."""
     with _opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, mode) as descriptor:
         if not stat.S_ISCHR(os.fstat(descriptor).st_mode):
             _check_owner(_check_single(descriptor, path), path, {0, os.geteuid()})
@@ -41,8 +41,8 @@ def appending(path: Path, mode: int) -> Iterator[int]:
 
 @contextmanager
 def folder_beside(file: os.stat_result, path: Path | str) -> Iterator[int]:
-    """The folder that serves a file. Raises OSError if it is a link, if its owner is neither us, nor root, nor the file's
-    owner, or if users may write to it who may not write to the file."""
+    """Open the folder that belongs to a file. Raises OSError if it is a link, if its owner is neither us, nor root, nor the
+    file's owner, or if users may write to it who may not write to the file."""
     with _opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
         found = os.fstat(descriptor)
         _check_owner(found, path, {0, os.geteuid(), file.st_uid})
@@ -52,7 +52,7 @@ def folder_beside(file: os.stat_result, path: Path | str) -> Iterator[int]:
 
 
 def make_folder_beside(file: os.stat_result, path: Path | str) -> None:
-    """Open to those who may write to the file, and to nobody else. One that is there is left as it is."""
+    """Create a folder for those who may write to the file. An existing one stays as it is."""
     group = 0o070 if file.st_mode & stat.S_IWGRP else 0
     world = 0o007 if file.st_mode & stat.S_IWOTH else 0
     with suppress(FileExistsError):
@@ -60,7 +60,7 @@ def make_folder_beside(file: os.stat_result, path: Path | str) -> None:
 
 
 def make_file(path: Path, mode: int) -> None:
-    """An empty one. One that is there is left as it is. Raises OSError."""
+    """Create an empty file. An existing one stays as it is. Raises OSError."""
     with suppress(FileExistsError):
         try:
             # Not opened: closing a second handle would drop the locks that SQLite may hold on it by then.

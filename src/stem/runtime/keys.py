@@ -1,4 +1,4 @@
-"""Keys that sign and verify: HMAC-SHA256 and Ed25519, each with a name, several at once so that they can be rotated."""
+"""Signing keys: HMAC-SHA256 and Ed25519, each with an id, several at once for rotation."""
 
 import base64
 import binascii
@@ -27,8 +27,8 @@ class Keyring:
     @classmethod
     def parse(cls, text: str) -> "Keyring":
         """Read `id:algorithm:value` entries, separated by commas. A value, or all of the text, may be `@/path/to/file`;
-        in a file, entries may stand one a line. No text is no keys. Raises ConfigError, which names the key id and never
-        the key; also for a text that holds no key, for signing must not turn itself off."""
+        a file may have one entry per line. Without text there are no keys. Raises ConfigError, which never shows a key;
+        also for a text that holds no key, because signing must not turn itself off."""
         if not text:
             return cls({})
         source = "The setting of the keys holds no key"
@@ -56,7 +56,7 @@ class Keyring:
         return self._signer is not None
 
     def sign(self, data: bytes) -> tuple[str, str]:
-        """The id of the signing key, and the signature in base64."""
+        """Sign; returns the id of the key, and the signature in base64."""
         if self._signer is None:
             raise UsageError("None of the signing keys can sign; add an hmac-sha256 or a private ed25519 key.")
         return self._signer.id, base64.b64encode(self._signer.sign(data)).decode()
@@ -75,7 +75,7 @@ class Keyring:
 
 
 class Key(ABC):
-    """One key with a name. Never shows what it holds."""
+    """One key with an id. Its repr never shows the secret."""
 
     can_sign = True
 

@@ -1,4 +1,4 @@
-"""Log lines of a worker: written by a thread of their own, so that a slow terminal or a full pipe holds up nobody else."""
+"""Writes log lines from a thread, so that a slow terminal or a full pipe delays nothing else."""
 
 import io
 import json
@@ -12,23 +12,23 @@ from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
 from typing import Any, Literal, Self
 
-from stem.core.escaping import plain, plain_json
+from stem.core.text.escaping import plain, plain_json
 
 Format = Literal["text", "json"]
 
 STDERR = 2
-TAB = "\t"  # the one control that a line may hold: none of what a task prints can pass for a line of another's
+TAB = "\t"  # the only control character in a line, so that no task can print the line of another
 LEVELS = ("debug", "info", "warning", "error")
 MOST_WAITING = 10_000
-# What a task prints comes as a record of this logger, with the id of the task.
+# What a task prints becomes a record of this logger, with the id of the task.
 OUTPUT = "stem.task"
 
 
 class LogWriter:
     """Takes all records of this process while it is open: `with LogWriter("info", "text"):`.
 
-    Whoever logs never waits: what finds the queue full is dropped and counted, and the count is told when there is room
-    again. Closing writes what waits, but gives a reader that has stopped reading no more than `CLOSE_SECONDS`.
+    Logging never blocks: records that find the queue full are dropped and counted, and the count is logged later. Closing
+    writes what is queued, but waits no longer than `CLOSE_SECONDS` for a reader that has stopped reading.
     """
 
     CLOSE_SECONDS = 2.0
@@ -54,9 +54,9 @@ class LogWriter:
 
     def __enter__(self) -> Self:
         self._set_level(logging.getLogger(), self._level)
-        self._set_level(logging.getLogger(OUTPUT), "DEBUG")  # what tasks say is not for the worker to leave out
+        self._set_level(logging.getLogger(OUTPUT), "DEBUG")  # the worker does not filter what tasks log
         logging.getLogger().addHandler(self._handler)
-        self._previous_hook, threading.excepthook = threading.excepthook, _tell_fallen
+        self._previous_hook, threading.excepthook = threading.excepthook, _log_crash
         self._thread.start()
         return self
 
@@ -70,7 +70,7 @@ class LogWriter:
         self._thread.join(self.CLOSE_SECONDS)
 
     def say(self, text: str) -> None:
-        """Lines for people, as they are, behind what has been logged before."""
+        """Write lines for people, unformatted, after what has been logged before."""
         self._handler.put(f"{text}\n")
 
     @property
@@ -86,20 +86,20 @@ class LogWriter:
             try:
                 _write(self._descriptor, lines.encode(errors="backslashreplace"))
             except OSError:
-                return  # nobody reads any more
+                return  # the reader is gone
 
     def _next_lines(self) -> str | None:
-        """All that waits, as one text; None: all has been written, and no more will come."""
+        """Return all queued lines as one text; None: everything is written, and no more will come."""
         items = self._handler.take(wait=not self._is_closing.is_set())
         if not items and self._is_closing.is_set():
             return None
         if dropped := self._handler.take_dropped():
-            items.append(_told("log.dropped lines=%d: they came faster than they could be written", dropped))
+            items.append(_record("log.dropped lines=%d: they came faster than they could be written", dropped))
         return "".join(item if isinstance(item, str) else f"{self._formatter.format(item)}\n" for item in items)
 
 
 class _Backlog(QueueHandler):
-    """The near end: records as they are, for they are formatted where they are written."""
+    """The queue of records; the writing thread formats them."""
 
     queue: "Queue[logging.LogRecord | str | None]"
 
@@ -125,10 +125,10 @@ class _Backlog(QueueHandler):
         try:
             self.queue.put_nowait(None)
         except Full:
-            return  # then the other end is not asleep
+            return  # then the other end is awake
 
     def take(self, *, wait: bool) -> list[logging.LogRecord | str]:
-        """What waits, the first of it waited for."""
+        """Take what is queued; with `wait`, block for the first item."""
         found = [self.queue.get()] if wait else []
         try:
             while len(found) < 1000:
@@ -144,7 +144,7 @@ class _Backlog(QueueHandler):
 
 
 class LogStream(io.TextIOBase):
-    """Stands for stdout and stderr where lines that are no JSON would spoil the log: each becomes an object of its own."""
+    """Replaces stdout and stderr of a JSON log: each line becomes a JSON object."""
 
     def __init__(self, logger: str, event: str, *, descriptor: int = STDERR) -> None:
         self._logger = logger
@@ -168,7 +168,7 @@ class LogStream(io.TextIOBase):
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-31T09:00:00.000Z INFO worker.started name=…`; one line a record, unless it has a traceback."""
+    """`2026-01-31T09:00:00.000Z INFO worker.started name=…`; one line per record, plus its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{_moment(record)} {record.levelname} {_head(record)}{plain(record.getMessage(), but=TAB)}"
@@ -177,8 +177,8 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line. `event` is the first word of the message, `taskId` the task that it is about, if any; what else
-    whoever logged it has said of the task are fields as well."""
+    """One JSON object per line. `event` is the first word of the message, `taskId` the task it is about, if any; further
+    facts about the task are fields."""
 
     def __init__(self, worker: str = "") -> None:
         super().__init__()
@@ -208,12 +208,12 @@ class JsonFormatter(logging.Formatter):
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    """Past Python's own streams, whose locks a writer that is stuck would keep until after the end of the process."""
+    """Write past Python's streams, whose locks a stuck writer would hold beyond the end of the process."""
     view = memoryview(data)
     while view:
         try:
             view = view[os.write(descriptor, view) :]
-        except BlockingIOError:  # a terminal that somebody else has made so
+        except BlockingIOError:  # a terminal that another process made non-blocking
             select.select([], [descriptor], [])
 
 
@@ -226,20 +226,20 @@ def _head(record: logging.LogRecord) -> str:
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """What stands below the first line: a traceback, of this process or of a task's, or the rest of what a task logged."""
+    """Return what follows the first line: a traceback, or the rest of what a task logged."""
     if record.exc_info and record.exc_info[0]:
         return formatter.formatException(record.exc_info)
     more: str = getattr(record, "more", "")
     return more
 
 
-def _tell_fallen(fallen: threading.ExceptHookArgs) -> None:
-    """A thread that ends by an exception is told like everything else."""
-    name = fallen.thread.name if fallen.thread is not None else "?"
-    error = fallen.exc_value
-    exc_info = (fallen.exc_type, error, fallen.exc_traceback) if error is not None else None
-    logging.getLogger("stem.log").critical("thread.fell name=%s", name, exc_info=exc_info)
+def _log_crash(crashed: threading.ExceptHookArgs) -> None:
+    """Log a thread that ended with an exception."""
+    name = crashed.thread.name if crashed.thread is not None else "?"
+    error = crashed.exc_value
+    exc_info = (crashed.exc_type, error, crashed.exc_traceback) if error is not None else None
+    logging.getLogger("stem.log").critical("thread.crashed name=%s", name, exc_info=exc_info)
 
 
-def _told(message: str, *values: object) -> logging.LogRecord:
+def _record(message: str, *values: object) -> logging.LogRecord:
     return logging.LogRecord("stem.log", logging.WARNING, __file__, 0, message, values, None)

@@ -1,7 +1,7 @@
-"""What workers of this process say of themselves to OpenTelemetry, where that is installed; nothing anywhere else.
+"""Publishes the metrics of workers to OpenTelemetry, if it is installed.
 
-Measured when somebody collects: a worker pays nothing for a metric that nobody reads. Where to they are exported is the
-business of whoever runs the process: its own MeterProvider, or `opentelemetry-instrument stem worker start`.
+Metrics are read when they are collected, so unused ones cost nothing. Stem uses the process's global MeterProvider; set one,
+or run `opentelemetry-instrument stem worker start`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,47 +15,47 @@ if TYPE_CHECKING:
 Callback = Callable[["CallbackOptions"], Iterable["Observation"]]
 
 GAUGES = {
-    "stem.worker.concurrency": ("{task}", "How many tasks the worker runs at a time, as it is set now."),
-    "stem.worker.inflight": ("{task}", "Tasks that run."),
-    "stem.worker.reserved": ("{task}", "Tasks that the worker has claimed, and that have not begun."),
-    "stem.worker.revoked": ("{task}", "Tasks that the worker knows to be revoked."),
+    "stem.worker.concurrency": ("{task}", "How many tasks the worker runs at a time."),
+    "stem.worker.inflight": ("{task}", "Running tasks."),
+    "stem.worker.reserved": ("{task}", "Tasks that are claimed and not started."),
+    "stem.worker.revoked": ("{task}", "Revoked tasks that the worker knows."),
 }
 TASKS = "stem.worker.tasks"
 COMMANDS = "stem.worker.commands"
 REVOKES = "stem.worker.revokes"
 COUNTERS = {
-    TASKS: ("{task}", "Endings that the worker has written, by what became of the task.", "stem.outcome"),
-    COMMANDS: ("{command}", "Commands that reached the worker, by what became of them.", "stem.outcome"),
-    REVOKES: ("{revoke}", "Revokes and pauses that were not heeded, for want of a signature.", "stem.outcome"),
+    TASKS: ("{task}", "Endings written, by outcome.", "stem.outcome"),
+    COMMANDS: ("{command}", "Commands received, by outcome.", "stem.outcome"),
+    REVOKES: ("{revoke}", "Revokes and pauses ignored for lack of a signature.", "stem.outcome"),
 }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
-    """One worker: `gauges` by the names above, and `counters`, each by outcome. All are called from the collector's
-    thread, and must not block."""
+class WorkerMetrics:
+    """The metrics of one worker: `gauges` by the names above, and `counters`, each by outcome. All are called from the
+    collector's thread and must not block."""
 
     attributes: Mapping[str, str]
     gauges: Mapping[str, Callable[[], int]]
     counters: Mapping[str, Callable[[], Mapping[str, int]]]
 
 
-def publish(source: Source) -> None:
-    """Until `withdraw`."""
+def publish(source: WorkerMetrics) -> None:
+    """Publish a worker's metrics until `withdraw`."""
     with _lock:
         _sources.append(source)
         _make_instruments()
 
 
-def withdraw(source: Source) -> None:
+def withdraw(source: WorkerMetrics) -> None:
     with _lock:
         if source in _sources:
             _sources.remove(source)
 
 
 _lock = Lock()
-_sources: list[Source] = []
-_made: list[object] = []  # once a process: an instrument cannot be taken back
+_sources: list[WorkerMetrics] = []
+_made: list[object] = []  # once per process: an instrument cannot be removed
 
 
 def _make_instruments() -> None:

@@ -1,4 +1,4 @@
-"""Processes whose parent has ended: who adopts them, and how they are ended with all that they have started. Linux only."""
+"""Adopts and kills orphaned processes and their descendants. Linux only."""
 
 import ctypes
 import os
@@ -14,21 +14,27 @@ _PAUSE_SECONDS = 0.005
 
 
 def adopt_orphans() -> None:
-    """From now on a descendant whose parent ends becomes a child of this process instead of init's."""
+    """Make this process a child subreaper: orphaned descendants become its children instead of init's."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
 
 
 def children() -> list[int]:
-    """The direct children of this process, dead ones that nobody has waited for included."""
-    return [pid for pid, _ in _children()]
+    """List the direct children of this process, zombies included."""
+    return [pid for pid, _, _ in _children()]
 
 
-def kill_children(spared: Collection[int] = ()) -> None:
-    """All but these. What a killed child had started becomes a child of this process, if that adopts orphans."""
-    for pid, state in _children():
-        if pid in spared:
+def this_tick() -> int:
+    """Return the current clock tick, the unit of process start times."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+
+
+def kill_children(spared: Collection[int] = (), *, begun_after: int = -1) -> None:
+    """Kill all children but the spared ones and those started by that tick. Children of a killed child become children of
+    this process if it adopts orphans."""
+    for pid, state, began in _children():
+        if pid in spared or began <= begun_after:
             continue
         with suppress(ProcessLookupError, PermissionError):  # a child may have become another user's
             os.kill(pid, signal.SIGKILL)
@@ -38,8 +44,8 @@ def kill_children(spared: Collection[int] = ()) -> None:
 
 
 def end_children(*, within_seconds: float = 5.0) -> bool:
-    """Kill all descendants, however deep, and wait for their end. False: there were none. Returns in any case after the
-    time: the kernel may be busy with one, or one may belong to another user."""
+    """Kill all descendants and wait for their end. Returns False if there were none, and in any case after the time: a
+    process may be stuck in the kernel or belong to another user."""
     ends_at, had_any = time.monotonic() + within_seconds, False
     while time.monotonic() < ends_at:
         kill_children()
@@ -53,32 +59,32 @@ def end_children(*, within_seconds: float = 5.0) -> bool:
     return had_any
 
 
-class DeadChildren:
-    """Waits for dead children that nobody else waits for; else a process that adopts orphans would collect them for ever."""
+class ZombieReaper:
+    """Reaps zombies that nothing else waits for, which a process that adopts orphans would otherwise collect."""
 
     def __init__(self) -> None:
         self._at = time.monotonic() + REAP_SECONDS
         self._dead: set[int] = set()
 
     def reap(self) -> None:
-        """Cheap enough to be called often: looks once a minute, and reaps who was dead the last time as well. So whoever
-        started a child has had a minute to ask for its exit code."""
+        """Reap once a minute what was dead the minute before. So the code that started a child has a minute to ask for its
+        exit code. Cheap to call often."""
         if time.monotonic() < self._at:
             return
-        dead = {pid for pid, state in _children() if state == "Z"}
+        dead = {pid for pid, state, _ in _children() if state == "Z"}
         for pid in dead & self._dead:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         self._at, self._dead = time.monotonic() + REAP_SECONDS, dead
 
 
-def _children() -> Iterator[tuple[int, str]]:
-    """With their state. Asks every process who its parent is: few kernels can list the children of one."""
+def _children() -> Iterator[tuple[int, str, int]]:
+    """Yield (pid, state, start tick). Reads every process's parent: few kernels can list the children of one."""
     own = str(os.getpid())
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with suppress(OSError, IndexError):
                 with open(f"/proc/{entry}/stat") as file:
-                    state, parent = file.read().rpartition(")")[2].split()[:2]
-                if parent == own:
-                    yield int(entry), state
+                    fields = file.read().rpartition(")")[2].split()
+                if fields[1] == own:
+                    yield int(entry), fields[0], int(fields[19])

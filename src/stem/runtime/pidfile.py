@@ -1,8 +1,8 @@
-"""The file that says which process a worker is, and that can tell it from a later one with the same number.
+"""Pid files that name a worker's process and tell it from a later one with the same number.
 
-Three lines: the process id, since when, and what no other process has in common with it (the boot, and the tick of its
-start). Programs that know pid files read the first line. A file of one line, written by another program, is read, too,
-but nobody is signalled on its word. Nor on that of a file that others could have written: whoever is named is killed.
+A file has three lines: the process id, the time of its start, and what no other process shares with it (the boot, and the
+tick of its start). Programs that know pid files read the first line. A file of one line, written by another program, is read
+as well, but no process is signalled because of it, nor because of a file that other users could have written.
 """
 
 import fcntl
@@ -16,23 +16,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from stem.core.errors import ConfigError
 from stem.runtime.files import OTHERS_WRITE, reading
 
 State = Literal["running", "missing", "unreadable", "stale", "recycled"]
 
-# The start of a process is told in ticks, the time of a file to the nanosecond; and a clock may have been set a little.
+# The start of a process is known in ticks, the time of a file in nanoseconds; and a clock may have been adjusted a little.
 _CLOCK_TOLERANCE_SECONDS = 2.0
 _MODE = 0o644
 _MOST_BYTES = 4096
+LOCK_SECONDS = 5.0  # a start holds the lock for some milliseconds
+_LOCK_PAUSE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
+    """The process that the file names is running."""
+
     pid: int
     since: datetime
     uptime_seconds: float
     start: str
-    doubt: str = ""  # why nobody should be signalled on the word of this file; empty if there is no reason
+    doubt: str = ""  # why the process must not be signalled because of this file; empty if it may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +47,14 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
+    """The file cannot be used, for this reason."""
+
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """The process has ended without taking its file along."""
+    """The process has ended and left its file behind."""
 
     pid: int
     since: datetime
@@ -65,7 +72,7 @@ Reading = Running | Missing | Unreadable | Stale | Recycled
 
 
 def read(path: Path) -> Reading:
-    """What the file and the system's table of processes say together."""
+    """Compare the file with the running processes."""
     try:
         with reading(path) as (descriptor, file):
             text = os.read(descriptor, _MOST_BYTES).decode()
@@ -85,28 +92,29 @@ def read(path: Path) -> Reading:
 
 
 def write_own(path: Path) -> None:
-    """For this process, whole or not at all."""
+    """Write the file of this process, atomically."""
     pid = os.getpid()
     start = _start_of(pid)
     if start is None:
         raise FileNotFoundError(f"/proc/{pid}/stat")
-    draft = f".{path.name}.{secrets.token_hex(8)}"  # new and not to be guessed: what others planted is never written to
+    draft = f".{path.name}.{secrets.token_hex(8)}"  # new and unguessable, so that no planted file is written to
     with _folder_of(path) as folder:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE, dir_fd=folder)
         with open(descriptor, "w") as file:
             os.fchmod(descriptor, _MODE)  # whatever the umask: others may read it, and only its owner may write to it
             file.write(f"{pid}\n{written(_started_at(start))}\n{start}\n")
             file.flush()
-            os.fsync(descriptor)  # else a power cut may leave an empty file, which no later start would dare to replace
+            os.fsync(descriptor)  # else a power cut may leave an empty file, which no later start may replace
         os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def drop(path: Path, pid: int) -> None:
-    """Remove the file if it still speaks of the process, which has ended: another start may have come first."""
-    with locked(path):
+    """Remove the file of a process that has ended, unless another start has replaced it. Without the lock or the permission
+    the file stays, which does no harm."""
+    with suppress(ConfigError), locked(path):
         match read(path):
             case Stale(gone) | Recycled(gone) if gone == pid:
-                with suppress(PermissionError):  # whoever may not remove it may leave it: it deceives nobody
+                with suppress(PermissionError):
                     path.unlink(missing_ok=True)
             case _:
                 pass
@@ -114,9 +122,21 @@ def drop(path: Path, pid: int) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """One at a time among those who start and stop by files of that folder; the lock goes with the process."""
+    """Hold the lock of the file's folder, which one process at a time has; it ends with the process. Raises ConfigError if it
+    does not become free: whoever can read a folder can lock it, and would hold up a start for ever."""
+    end = time.monotonic() + LOCK_SECONDS
     with _folder_of(path) as folder:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        while True:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > end:
+                    raise ConfigError(
+                        f"Another process has locked the folder {path.parent} for more than {LOCK_SECONDS:g} s; find out who "
+                        f"holds it (lsof {path.parent}), or keep pid files in a folder that only their user can read."
+                    ) from error
+                time.sleep(_LOCK_PAUSE_SECONDS)
         yield
 
 
@@ -193,7 +213,7 @@ def _look_up(entry: _Entry) -> Reading:
 
 
 def _is_older(start: str, moment: datetime) -> bool:
-    """A process that began after its pid file was written is not the one that the file speaks of."""
+    """A process that started after its pid file was written is not the one that the file names."""
     return _started_at(start).timestamp() <= moment.timestamp() + _CLOCK_TOLERANCE_SECONDS
 
 
@@ -208,7 +228,7 @@ def _doubt(file: os.stat_result, entry: _Entry) -> str:
 
 
 def _may_name(owner: int, pid: int) -> bool:
-    """Root trusts no file in which a user could have named a process that is not theirs: whoever is named is signalled."""
+    """Do not trust a file whose owner names the process of another user, because that process would be signalled."""
     if owner == 0:
         return True
     with suppress(OSError):
@@ -218,9 +238,9 @@ def _may_name(owner: int, pid: int) -> bool:
 
 
 def _start_of(pid: int) -> str | None:
-    """Of a process that runs; None for one that has ended, though its parent may not have taken note."""
+    """Return what identifies a running process; None for one that has ended, including a zombie."""
     with suppress(OSError, IndexError):
-        # After the name, which may itself hold parentheses.
+        # After the name, which may contain parentheses itself.
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         if fields[0] not in ("Z", "X"):
             return f"{_boot()} {fields[19]}"
@@ -232,7 +252,7 @@ def _boot() -> str:
 
 
 def _uptime(start: str) -> float:
-    """By the clock that nobody sets."""
+    """Measure by the boot clock, which is never set."""
     ticks = int(start.rpartition(" ")[2])
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"))
 

@@ -1,4 +1,4 @@
-"""Names of files that differ by node: `/var/log/stem/%n.log`, as service templates write them."""
+"""Expand placeholders in the names of files that differ per node: `/var/log/stem/%n.log`."""
 
 import re
 import socket
@@ -12,15 +12,15 @@ _PLACEHOLDER = re.compile(r"%(.?)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One of the workers that are started together; `index` is its place among them, from 1."""
+    """One of several workers that are started together; `index` counts them from 1."""
 
     name: str
     index: int
     host: str
 
     def expand(self, template: str) -> str:
-        """`%n` the node, `%h` the host's whole name, `%d` its domain (empty if it has none), `%I` the index, `%%` a
-        percent sign. Raises UsageError for any other."""
+        """Replace `%n` by the node, `%h` by the host's full name, `%d` by its domain (empty if it has none), `%I` by the index
+        and `%%` by a percent sign. Raises UsageError for any other."""
         values = {"n": self.name, "h": self.host, "d": self.host.partition(".")[2], "I": str(self.index), "%": "%"}
 
         def value(found: re.Match[str]) -> str:
@@ -32,9 +32,9 @@ class Node:
 
 
 def nodes(names: tuple[str, ...]) -> list[Node]:
-    """In the order in which they are named. Raises UsageError."""
+    """Return the nodes in the order of their names. Raises UsageError."""
     for name in names:
-        if not _NODE.fullmatch(name):  # it becomes part of paths, and must not lead elsewhere
+        if not _NODE.fullmatch(name):  # it becomes part of paths and must not lead elsewhere
             raise UsageError(f"Node {name!r} is not 1 to 64 of letters, digits, '.', '_' and '-'.")
         if names.count(name) > 1:
             raise UsageError(f"Node {name!r} is named twice; name each node once.")

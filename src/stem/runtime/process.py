@@ -1,4 +1,4 @@
-"""What the operating system can do for a tree of processes that must not outlive its root."""
+"""Process control: parent-death signals, reaping, OOM counts, memory."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ imports_for_isolates = False  # true in a worker's fork server and isolates, whe
 
 
 def die_with(parent: int) -> None:
-    """Let the kernel end this process when its parent ends; at once if that has happened already."""
+    """Make the kernel kill this process when its parent ends; kill it now if that has happened."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
@@ -20,8 +20,7 @@ def die_with(parent: int) -> None:
 
 
 def reap_orphans(own: int | None) -> int:
-    """As PID 1 a process inherits what others leave behind, and only it can bury them. `own` is the child that somebody
-    here waits for himself. Returns how many were buried."""
+    """Reap orphans that PID 1 inherits. `own` is the child that other code waits for. Returns how many were reaped."""
     count = 0
     with suppress(ChildProcessError):
         while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
@@ -33,7 +32,7 @@ def reap_orphans(own: int | None) -> int:
 
 
 def oom_kills() -> int:
-    """How many processes the kernel has ended for want of memory: those of our control group, else of the machine."""
+    """Return how many processes the kernel killed for lack of memory, in our control group or else on the machine."""
     for path, name in (("/sys/fs/cgroup/memory.events", "oom_kill"), ("/proc/vmstat", "oom_kill")):
         try:
             with open(path) as file:
@@ -47,7 +46,8 @@ def oom_kills() -> int:
 
 
 def start_ticks(pid: int) -> str | None:
-    """When a process began, in clock ticks since the machine did: a later one of that number differs. None: it has ended."""
+    """Return when a process started, in clock ticks since boot, which tells it from a later one of the same pid. None: it has
+    ended."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[19]  # its name may hold anything
@@ -56,7 +56,7 @@ def start_ticks(pid: int) -> str | None:
 
 
 def prefer_for_oom() -> None:
-    """Where memory runs out, the kernel is to end this process and its children before those that have not asked for it."""
+    """Make this process and its children the first to be killed when memory runs out."""
     with suppress(OSError, ValueError), open("/proc/self/oom_score_adj", "r+") as file:
         score = min(1000, int(file.read()) + 500)
         file.seek(0)
@@ -68,8 +68,7 @@ def usable_cpus() -> int:
 
 
 def resident_bytes(pid: int, *, is_alone: bool = False) -> int:
-    """Memory of a process and of all that share its group, or, for a tenth of the effort, of it alone; 0 for one that has
-    just ended."""
+    """Return the memory of a process group, or (ten times cheaper) of the process alone; 0 if it has ended."""
     return sum(_resident(member) for member in ([pid] if is_alone else _group_of(pid)))
 
 

@@ -1,4 +1,4 @@
-"""A duty in a thread of its own: done again and again until it is stopped, whatever one round comes to."""
+"""Background services: a function that a thread calls at intervals."""
 
 import logging
 from collections.abc import Callable
@@ -9,7 +9,7 @@ log = logging.getLogger("stem.service")
 
 
 class Service(Protocol):
-    """Started in order, stopped in reverse."""
+    """A part of the worker that is started and stopped."""
 
     def start(self) -> None: ...
 
@@ -17,8 +17,7 @@ class Service(Protocol):
 
 
 class Ticker:
-    """Calls `duty` every `seconds` (a number, or asked anew each time), the first time at once. A round that raises is
-    logged, and the next one comes."""
+    """Calls `duty` every `seconds` (a number or a function), first at once. An error is logged, and the calls go on."""
 
     def __init__(self, name: str, seconds: float | Callable[[], float], duty: Callable[[], object]) -> None:
         self._name = name
@@ -31,7 +30,7 @@ class Ticker:
         self._thread.start()
 
     def begin_no_more(self) -> None:
-        """So that of several that are to be stopped all end their last rounds at the same time."""
+        """Announce the stop, so that several tickers finish their last calls at the same time."""
         self._stopped.set()
 
     def stop(self) -> None:
@@ -50,5 +49,5 @@ class Ticker:
             except Exception as error:  # noqa: BLE001 - a duty goes on; the store may be back next time
                 failures += 1
                 if failures == 1:
-                    log.warning("service.failed name=%s: %s It tries again.", self._name, error)
+                    log.warning("service.failed name=%s: %s Trying again.", self._name, error)
             self._stopped.wait(self._seconds() if callable(self._seconds) else self._seconds)

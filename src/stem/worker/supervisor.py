@@ -1,4 +1,4 @@
-"""The worker: starts its services in order, stops them in reverse, and watches over them meanwhile."""
+"""The worker: loads the app, starts, runs until a signal, and stops."""
 
 import logging
 import os
@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from stem.client.locate import path_of
-from stem.core.config import CONTROL_KEYS, DEFAULT_URL, from_environment
 from stem.core.envelope import check_queue
 from stem.core.errors import ConfigError
+from stem.core.settings.app import CONTROL_KEYS, DEFAULT_URL, from_environment
 from stem.runtime import process
 from stem.runtime.clock import Clock, skew_seconds
-from stem.worker.manifest import Manifest, manifest
-from stem.worker.nursery import Nursery
+from stem.worker.fork.client import ForkServerClient
+from stem.worker.fork.manifest import Manifest, manifest
+from stem.worker.services.unserved_queues import warn_of_unserved
 from stem.worker.settings import Mode, WorkerSettings, check
-from stem.worker.unserved import warn_of_unserved
 
 if TYPE_CHECKING:
     from stem.client.app import Stem
-    from stem.worker.parts import Parts
+    from stem.worker.lifecycle import RunningWorker
 
 log = logging.getLogger("stem.worker")
 
@@ -61,9 +61,9 @@ class Worker:
                 "A worker in this process needs the app itself; give it one: Worker(app, in_process=True)."
             )
         self._path = path
-        self._nursery: Nursery | None = None
+        self._client: ForkServerClient | None = None
         self._told: Manifest | None = None
-        self._parts: Parts | None = None
+        self._running: RunningWorker | None = None
         self._failure: str | None = None
         self._wake = Event()
         self._wanted: Mode | None = None
@@ -97,8 +97,8 @@ class Worker:
         return 0
 
     def load(self) -> Manifest:
-        """What the app says of itself: its settings, queues and tasks. Imported once, by the isolates' parent process;
-        `start` does it where nobody has. Raises ConfigError."""
+        """Import the app once, in the isolates' parent process; returns its settings, queues and tasks. `start` does it
+        otherwise. Raises ConfigError."""
         if self._told is not None:
             return self._told
         if process.imports_for_isolates:
@@ -107,13 +107,13 @@ class Worker:
                 "start the worker under if __name__ == '__main__':."
             )
         if self._in_process and self._app is not None:
-            self._app.link.is_served_here = True
+            self._app.store_connection.is_served_here = True
             self._told = manifest(self._app)
             return self._told
-        self._nursery = self._make_nursery()
+        self._client = self._make_client()
         _prepare()
         try:
-            self._told = _with_control_keys(_shared(self._nursery.manifest()))
+            self._told = _with_control_keys(_shared(self._client.manifest()))
         except BaseException:
             self._unload()
             raise
@@ -121,40 +121,40 @@ class Worker:
 
     def start(self) -> None:
         """Returns when tasks are being claimed. Raises ConfigError, StoreUnavailable, StoreRefused."""
-        if self._parts is not None:
+        if self._running is not None:
             return
         told = self.load()
-        from stem.worker.parts import Parts
+        from stem.worker.lifecycle import RunningWorker
 
         try:
-            self._parts = Parts(
-                self.settings, told, self._make_nursery, self.fail, self.stop, self._app if self._in_process else None
+            self._running = RunningWorker(
+                self.settings, told, self._make_client, self.fail, self.stop, self._app if self._in_process else None
             )
         except BaseException:
             self._unload()
             raise
-        self.settings = self._parts.settings
-        nursery, self._nursery = self._nursery, None  # the pool's from now on
-        if nursery is not None:
-            nursery.worker = self.name
-        self._parts.start(nursery)
+        self.settings = self._running.settings
+        client, self._client = self._client, None  # the pool's from now on
+        if client is not None:
+            client.worker = self.name
+        self._running.start(client)
         log.info(
             "worker.started name=%s queues=%s concurrency=%d store=%s",
             self.name,
-            ",".join(self._parts.queues),
+            ",".join(self._running.services.queues),
             self.settings.concurrency,
-            self._parts.store.url,
+            self._running.services.store.url,
         )
         if not told.tasks:
             log.warning(
-                "worker.no-tasks: the app has no tasks, so every call becomes a dead letter; "
+                "worker.no_tasks_found: the app has no tasks, so every call becomes a dead letter; "
                 "import the modules that define them, or name them: Stem(include=['shop.tasks'])"
             )
-        warn_of_unserved(self._parts.store, {*self._parts.queues, *told.queues})
-        _warn_of_clock(self._parts.store.upkeep.now)
+        warn_of_unserved(self._running.services.store, {*self._running.services.queues, *told.queues})
+        _warn_of_clock(self._running.services.store.upkeep.now)
         if told.threads:
             log.warning(
-                "worker.spawns: importing the app leaves threads running (%s), so each isolate imports it anew instead of "
+                "worker.fork_disabled: importing the app leaves threads running (%s), so each isolate imports it anew instead of "
                 "forking; start threads, and import libraries that start some, inside tasks to make isolates cheap again",
                 ", ".join(told.threads),
             )
@@ -164,7 +164,7 @@ class Worker:
         self._want(mode)
 
     def close(self, mode: Mode = "warm") -> None:
-        """Stop, and return when all is down. What had not begun is back in its queue."""
+        """Stop, and return when all is down. Tasks that had not started are back in their queues."""
         self._want(mode)
         self._end(mode)
 
@@ -183,13 +183,13 @@ class Worker:
         self._wake.set()
 
     def _unload(self) -> None:
-        """Ends the fork server of an app that was loaded and never started."""
-        self._told, nursery, self._nursery = None, self._nursery, None
-        if nursery is not None:
-            nursery.close()
+        """End the fork server of an app that was loaded and never started."""
+        self._told, client, self._client = None, self._client, None
+        if client is not None:
+            client.close()
 
-    def _make_nursery(self) -> Nursery:
-        return Nursery(self._path or path_of(self._app), self.name)
+    def _make_client(self) -> ForkServerClient:
+        return ForkServerClient(self._path or path_of(self._app), self.name)
 
     def _want(self, mode: Mode) -> None:
         order: list[Mode] = ["warm", "soft", "hard"]
@@ -212,20 +212,21 @@ class Worker:
         return {number: signal.signal(number, hear) for number in modes}
 
     def _watch(self) -> None:
-        if self._parts is not None:
-            self._parts.watch()
+        if self._running is not None:
+            self._running.watch()
             if os.getpid() == 1:
-                process.reap_orphans(self._parts.pool.brood.server_pid)
+                process.reap_orphans(self._running.services.pool.isolates.server_pid)
 
     def _end(self, mode: Mode) -> None:
         self._unload()
-        parts, self._parts = self._parts, None
-        if parts is None:
+        running, self._running = self._running, None
+        if running is None:
             return
-        log.info("worker.stopping mode=%s", mode)
-        parts.stop(mode, lambda: self._wanted or mode)
+        log.info("worker.stop_requested mode=%s", mode)
+        running.stop(mode, lambda: self._wanted or mode)
         log.info(
-            "worker.stopped %s", " ".join(f"{name}={count}" for name, count in sorted(parts.settler.counters.items()))
+            "worker.stopped %s",
+            " ".join(f"{name}={count}" for name, count in sorted(running.services.settler.counters.items())),
         )
 
 
@@ -234,14 +235,16 @@ def _warn_of_clock(store_clock: Clock) -> None:
     skew = skew_seconds(store_clock)
     if abs(skew) > MOST_SKEW_SECONDS:
         direction = "ahead of" if skew > 0 else "behind"
-        message = "clock.wrong: this machine's clock is %.1f s %s the store's, which decides what is due; set it by NTP"
+        message = (
+            "clock.skewed: this machine's clock is %.1f s %s the store's, which decides what is due; set it by NTP"
+        )
         log.warning(message, abs(skew), direction)
 
 
 def _prepare() -> None:
     """Import what will be needed while the app is being imported elsewhere: the store is most likely the environment's."""
-    import stem.worker.parts  # noqa: F401
-    from stem.backends import preload
+    import stem.worker.lifecycle  # noqa: F401
+    from stem.client.stores import preload
 
     preload(os.environ.get("STEM_BROKER_URL") or DEFAULT_URL)
 

@@ -107,7 +107,7 @@ IMPORTING = [
     ),
     in_app("a store that is no URL", TASK, "is not a store that Stem knows", make='Stem("localhost:6379")'),
     in_app("a store in the memory of another process", TASK, "use sqlite:///stem.db", make='Stem("memory://")'),
-    in_app("a store that is no text", TASK, "broker_url is of type int; give a string", make="Stem(6379)"),
+    in_app("a store that is no text", TASK, "broker_url is of type int; use a text", make="Stem(6379)"),
 ]
 
 DECORATING = [
@@ -139,7 +139,7 @@ DECORATING = [
     in_app(
         "two tasks of one name",
         '@app.task(name="mail")\ndef one(): ...\n@app.task(name="mail")\ndef two(a): ...\n',
-        "Two functions want to be task mail; give one of them a name",
+        "Two functions have the task name mail; give one of them another name",
     ),
     in_app(
         "a limit that is no time", '@app.task(hard_limit="soon")\ndef send(): ...\n', "a text like '30s', '5m' or '2h'"

@@ -29,6 +29,9 @@ WORDS = [
     typed("stem ping", "did you mean 'stem worker ping'?"),
     typed("stem revoke 7", "did you mean 'stem task revoke'?"),
     typed("stem worker pnig", "did you mean 'stem worker ping'?"),
+    typed("stem worker shop.tasks:app", "No such command 'shop.tasks:app'; see 'stem worker --help'."),
+    typed("stem worker ping.x", "did you mean 'stem worker ping'?"),
+    typed(A_STORE + "stem worker ping --timeout 0", "A time-out of 0 s is not from 0.001 to"),
     typed("stem task lst", "did you mean 'stem task list'?"),
     typed("stem dlq reply 7", "did you mean 'stem dlq replay'?"),
     typed("stem config chek", "did you mean 'stem config check'?"),
@@ -47,7 +50,7 @@ STARTING = [
     typed("stem worker start -A shop/tasks:app", "does not name an app"),
     typed("stem worker start -A shop:app -c 0", "0 is not in the range"),
     typed("stem worker start -A shop:app -c many", "'many' is not a valid integer"),
-    typed("stem worker start -A shop:app --lease 10ms", "--lease 0.01s is too short"),
+    typed("stem worker start -A shop:app --lease 10ms", "--lease is not at least 0.5 s: one slow write"),
     typed("stem worker start -A shop:app --lease soon", "'soon' is not a duration; write 10, 10s, 5m, 2h or 1d"),
     typed(
         "stem worker start -A shop:app --soft-limit 10s --hard-limit 5s", "not below the hard limit of 5 s; lower it"
@@ -80,7 +83,7 @@ CALLS = [
     typed("stem enqueue add --args '{\"a\": 1'", "--args is not JSON"),
     typed("stem enqueue add --args '[1]'", "--args is not a JSON object of named arguments"),
     typed("stem enqueue add --args @missing.json", "@missing.json cannot be read (No such file or directory)"),
-    typed("stem enqueue add --arg a", "--arg 'a' is not key=value."),
+    typed("stem enqueue add --arg a", "--arg 'a' is not key=value; write it like --arg customer=acme."),
     typed("stem enqueue add --arg a=1 --arg a=2", "--arg a is given twice."),
     typed("stem enqueue add --priority 12", "12 is not in the range 0<=x<=9"),
     typed("stem enqueue add --delay tomorrow", "'tomorrow' is not a duration"),
@@ -130,7 +133,7 @@ CONFIGURATION = [
     typed("stem config check", "worker.concurrency is 'four'", files={"stem.yaml": "worker: {concurrency: four}\n"}),
     typed(
         "stem config check",
-        "worker.lease is '10ms'; use at least 0.5 s.",
+        "worker.lease is '10ms'; use at least 0.5 s: one slow write",
         files={"stem.yaml": "worker: {lease: 10ms}\n"},
     ),
 ]

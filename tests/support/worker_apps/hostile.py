@@ -108,7 +108,7 @@ def fills_memory(byte: int) -> None:
 
 def shared_memory() -> list[str]:
     with open("/proc/self/maps") as file:
-        found = [line.split()[0] for line in file if "stem-cell" in line]
+        found = [line.split()[0] for line in file if "stem-status" in line]
     return [f"/proc/self/map_files/{_plain(place)}" for place in found]
 
 

@@ -21,6 +21,14 @@ if "STEM_HELPER" in os.environ:
     helper = subprocess.Popen(["sleep", "600"])
     Path(os.environ["STEM_HELPER"]).write_text(str(helper.pid))
 
+# The same as a daemon whose parent ends only when it is told: then the daemon is the fork server's.
+if "STEM_DAEMON" in os.environ:
+    told, ends = os.environ["STEM_DAEMON"], os.environ["STEM_DAEMON_PARENT_ENDS"]
+    script = 'setsid sleep 600 & echo $! > "$0"; while [ ! -e "$1" ]; do sleep 0.05; done'
+    subprocess.Popen(["sh", "-c", script, told, ends])
+    while not (Path(told).exists() and Path(told).read_text()):
+        time.sleep(0.01)
+
 
 def start(way: str) -> list[int]:
     """The process ids of what now runs."""

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from stem import Delays, Exponential, Fixed, InvalidArguments, Stem, TaskContext
-from stem.client.admit import Admitted, admit
-from stem.client.invoke import invoke
+from stem.client.run.admit import Admitted, admit
+from stem.client.run.invoke import invoke
 from stem.core.delivery import Delivery, Lease
 from stem.core.outcome import Raised, Rejected, Retry, Returned, Revoked
 from stem.core.record import TaskError
@@ -97,7 +97,7 @@ def test_a_good_delivery_is_admitted_with_typed_arguments(app: Stem) -> None:
         ("it", {"args": msgspec.Raw(b'{"number":%s}' % (b"9" * 5000))}, "invalid-arguments"),
     ],
 )
-def test_what_cannot_be_run_is_rejected_with_a_reason(app: Stem, name: str, body: Any, reason: str) -> None:
+def test_a_delivery_that_cannot_run_is_rejected_with_a_reason(app: Stem, name: str, body: Any, reason: str) -> None:
     def it(number: int) -> None: ...
 
     app.task(name="it")(it)
@@ -180,7 +180,7 @@ def test_an_async_function_is_run_to_its_end_also_under_a_running_loop(app: Stem
     ],
     ids=repr,
 )
-def test_what_is_raised_is_told_in_full(app: Stem, error: Any, kind: str, message: str, retryable: bool) -> None:
+def test_an_exception_is_recorded_in_full(app: Stem, error: Any, kind: str, message: str, retryable: bool) -> None:
     async def it() -> None:
         raise error
 
@@ -196,7 +196,7 @@ def test_what_is_raised_is_told_in_full(app: Stem, error: Any, kind: str, messag
     [Base("x"), asyncio.CancelledError(), GeneratorExit(), SystemExit(1), BaseExceptionGroup("g", [Base()]), Fickle()],
     ids=repr,
 )
-def test_whatever_a_plain_function_raises_is_an_outcome(app: Stem, error: BaseException) -> None:
+def test_any_exception_of_a_plain_function_is_an_outcome(app: Stem, error: BaseException) -> None:
     def it() -> None:
         raise error
 
@@ -283,4 +283,4 @@ def test_a_retry_function_decides_and_one_that_fails_stops_nothing(app: Stem, fu
     admitted = admit(app, delivered(app))
     assert isinstance(admitted, Admitted)
     failed = Raised(TaskError("ValueError", "12345", retryable=True))
-    assert settle(failed, admitted.policy, attempt=2, deaths=0, roll=0.5) == Retry(delay, failed.error)
+    assert settle(failed, admitted.policy, attempt=2, deaths=0, random_fraction=0.5) == Retry(delay, failed.error)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from stem import ConfigError, Delays, Exponential, InvalidTask, Settings, Stem, UnknownTask, UsageError
-from stem.client.definition import default_name
-from stem.client.link import Link
+from stem.client.store_connection import StoreConnection
+from stem.client.task.definition import default_name
 from stem.contracts.store import Store
-from stem.core.config import Retention
+from stem.core.settings.app import Retention
 
 
 def test_an_argument_counts_before_the_environment_and_that_before_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_a_relative_path_means_the_same_file_after_the_working_directory_changed
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-class ClosedMeanwhile(Link):
+class ClosedMeanwhile(StoreConnection):
     """Another thread closes it after every look at the store."""
 
     @property
@@ -108,9 +108,9 @@ class ClosedMeanwhile(Link):
 
 
 def test_a_store_that_another_thread_closes_is_still_a_store(app: Stem) -> None:
-    link = ClosedMeanwhile(app.settings, app.link.keyring, app.link.clock)
-    link._store = app.store
-    assert link.store is app.store
+    store_connection = ClosedMeanwhile(app.settings, app.store_connection.keyring, app.store_connection.clock)
+    store_connection._store = app.store
+    assert store_connection.store is app.store
 
 
 def test_a_forked_child_opens_a_store_of_its_own(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_closures_over_different_values_are_different_functions(app: Stem) -> No
 
     make(2)
     make(2)
-    with pytest.raises(InvalidTask, match="Two functions want to be task work"):
+    with pytest.raises(InvalidTask, match="Two functions have the task name work"):
         make(3)
 
 
@@ -212,7 +212,7 @@ def test_a_function_that_names_itself_may_be_made_again(app: Stem) -> None:
 
 def test_two_functions_cannot_be_one_task(app: Stem) -> None:
     app.task(name="work")(lambda: 1)
-    with pytest.raises(InvalidTask, match="Two functions want to be task work"):
+    with pytest.raises(InvalidTask, match="Two functions have the task name work"):
         app.task(name="work")(lambda: 2)
 
 

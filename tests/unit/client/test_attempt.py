@@ -1,4 +1,4 @@
-"""One attempt, from the delivery to the decision: whatever the task does, it comes to a verdict."""
+"""One attempt, from the delivery to the decision: whatever the task does, it comes to a result."""
 
 import asyncio
 import gc
@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from stem import Fixed, Middleware, SoftTimeLimitExceeded, Stem, TaskContext, TaskRevoked, UsageError, current_task
-from stem.client.admit import Admitted
-from stem.client.attempt import Verdict, aattempt, attempt
-from stem.client.context import running
+from stem.client.run.admit import Admitted
+from stem.client.run.attempt import AttemptResult, aattempt, attempt
+from stem.client.run.context import running
 from stem.core.delivery import Delivery
 from stem.core.outcome import Cancelled, Dead, Done, Retry, Settlement
 from stem.testing import StoreChannel
@@ -28,20 +28,20 @@ def delivered(app: Stem, function: Any, *args: Any, **options: Any) -> Delivery:
     return app.store.broker.claim(["default"], limit=1, lease_seconds=60)[0]
 
 
-def inline(app: Stem, delivery: Delivery, **settings: Any) -> Verdict:
+def inline(app: Stem, delivery: Delivery, **settings: Any) -> AttemptResult:
     return attempt(app, delivery, StoreChannel(app.store, delivery.lease), worker="w", **settings)
 
 
-def on_a_loop(app: Stem, delivery: Delivery, **settings: Any) -> Verdict:
-    async def main() -> Verdict:
+def on_a_loop(app: Stem, delivery: Delivery, **settings: Any) -> AttemptResult:
+    async def main() -> AttemptResult:
         return await aattempt(app, delivery, StoreChannel(app.store, delivery.lease), worker="w", **settings)
 
     return asyncio.run(main())
 
 
 @pytest.fixture(params=[inline, on_a_loop])
-def run(request: pytest.FixtureRequest) -> Callable[..., Verdict]:
-    way: Callable[..., Verdict] = request.param
+def run(request: pytest.FixtureRequest) -> Callable[..., AttemptResult]:
+    way: Callable[..., AttemptResult] = request.param
     return way
 
 
@@ -60,28 +60,28 @@ def raising(error: BaseException) -> Callable[[], Any]:
     return it
 
 
-def test_a_value_is_done_and_timed(app: Stem, run: Callable[..., Verdict]) -> None:
+def test_a_value_is_done_and_timed(app: Stem, run: Callable[..., AttemptResult]) -> None:
     released = threading.Event()
 
     def it(a: int) -> int:
         released.wait(0.05)
         return a + 1
 
-    verdict = run(app, delivered(app, it, 1))
-    assert verdict.settlement == Done(msgspec.Raw(b"2"))
-    assert verdict.run_seconds is not None and 0.05 <= verdict.run_seconds < 5
+    result = run(app, delivered(app, it, 1))
+    assert result.settlement == Done(msgspec.Raw(b"2"))
+    assert result.run_seconds is not None and 0.05 <= result.run_seconds < 5
 
 
-def test_what_is_rejected_never_begins(app: Stem, run: Callable[..., Verdict]) -> None:
+def test_a_rejected_delivery_never_starts(app: Stem, run: Callable[..., AttemptResult]) -> None:
     begun: list[Admitted] = []
     delivery = delivered(app, lambda: None)
-    verdict = run(app, msgspec.structs.replace(delivery, body=b"not json"), begin=begun.append)
-    assert isinstance(verdict.settlement, Dead)
-    assert (verdict.settlement.reason, verdict.run_seconds) == ("envelope-unreadable", None)
+    result = run(app, msgspec.structs.replace(delivery, body=b"not json"), begin=begun.append)
+    assert isinstance(result.settlement, Dead)
+    assert (result.settlement.reason, result.run_seconds) == ("envelope-unreadable", None)
     assert begun == []
 
 
-def test_begin_comes_right_before_the_handler(app: Stem, run: Callable[..., Verdict]) -> None:
+def test_begin_comes_right_before_the_handler(app: Stem, run: Callable[..., AttemptResult]) -> None:
     order: list[Any] = []
     delivery = delivered(app, lambda: order.append("ran"), soft_limit=5, hard_limit=9)
     run(
@@ -93,7 +93,9 @@ def test_begin_comes_right_before_the_handler(app: Stem, run: Callable[..., Verd
 
 
 @pytest.mark.parametrize("make", [lambda function: function, as_async])
-def test_a_context_says_whether_the_handler_has_the_word(app: Stem, run: Callable[..., Verdict], make: Any) -> None:
+def test_a_context_says_whether_the_handler_has_the_word(
+    app: Stem, run: Callable[..., AttemptResult], make: Any
+) -> None:
     said: list[Any] = []
 
     class Asking(Middleware):
@@ -112,7 +114,7 @@ def test_a_context_says_whether_the_handler_has_the_word(app: Stem, run: Callabl
     assert said == [("begin", False), ("handler", True), ("error", False), ("settle", False)]
 
 
-def test_what_begin_raises_is_no_fault_of_the_tasks(app: Stem, run: Callable[..., Verdict]) -> None:
+def test_an_error_raised_by_begin_is_not_the_tasks(app: Stem, run: Callable[..., AttemptResult]) -> None:
     def begin(_call: Admitted) -> None:
         raise ConnectionError
 
@@ -135,15 +137,15 @@ def test_what_begin_raises_is_no_fault_of_the_tasks(app: Stem, run: Callable[...
         (BaseExceptionGroup("many", [KeyboardInterrupt()]), "BaseExceptionGroup"),
     ],
 )
-def test_whatever_is_raised_is_a_failure_worth_a_retry(app: Stem, make: Any, error: BaseException, name: str) -> None:
-    verdict = inline(app, delivered(app, make(raising(error)), retry=7))
-    assert isinstance(verdict.settlement, Retry)
-    assert (verdict.settlement.delay_seconds, verdict.settlement.error.type) == (7.0, name)
-    assert "raise error" in verdict.settlement.error.stack
+def test_any_exception_is_a_retryable_failure(app: Stem, make: Any, error: BaseException, name: str) -> None:
+    result = inline(app, delivered(app, make(raising(error)), retry=7))
+    assert isinstance(result.settlement, Retry)
+    assert (result.settlement.delay_seconds, result.settlement.error.type) == (7.0, name)
+    assert "raise error" in result.settlement.error.stack
 
 
 @pytest.mark.parametrize("way", [inline, on_a_loop])
-def test_a_keyboard_interrupt_can_be_left_to_the_keyboards_owner(app: Stem, way: Callable[..., Verdict]) -> None:
+def test_a_keyboard_interrupt_can_be_left_to_the_keyboards_owner(app: Stem, way: Callable[..., AttemptResult]) -> None:
     with pytest.raises(KeyboardInterrupt):
         way(app, delivered(app, raising(KeyboardInterrupt())), catch_interrupts=False)
     with pytest.raises(UsageError):
@@ -153,15 +155,15 @@ def test_a_keyboard_interrupt_can_be_left_to_the_keyboards_owner(app: Stem, way:
 @pytest.mark.parametrize("make", [lambda function: function, as_async])
 @pytest.mark.parametrize(("said", "reason"), [("by ada", "by ada"), ("", "revoked")])
 def test_a_revoke_that_leaves_the_handler_cancels_the_task(
-    app: Stem, run: Callable[..., Verdict], make: Any, said: str, reason: str
+    app: Stem, run: Callable[..., AttemptResult], make: Any, said: str, reason: str
 ) -> None:
-    verdict = run(app, delivered(app, make(raising(TaskRevoked(said)))))
-    assert verdict.settlement == Cancelled(reason)
+    result = run(app, delivered(app, make(raising(TaskRevoked(said)))))
+    assert result.settlement == Cancelled(reason)
 
 
 @pytest.mark.parametrize("is_revoked", [True, False])
 def test_a_revoke_and_a_wish_for_a_retry_count_from_within_a_task_group(
-    app: Stem, run: Callable[..., Verdict], is_revoked: bool
+    app: Stem, run: Callable[..., AttemptResult], is_revoked: bool
 ) -> None:
     async def member() -> None:
         await asyncio.sleep(0)
@@ -194,15 +196,15 @@ def test_a_handler_may_answer_a_soft_limit(app: Stem) -> None:
 
 
 @pytest.mark.parametrize("way", [inline, on_a_loop])
-def test_an_async_handler_that_cancels_itself_has_failed(app: Stem, way: Callable[..., Verdict]) -> None:
+def test_an_async_handler_that_cancels_itself_has_failed(app: Stem, way: Callable[..., AttemptResult]) -> None:
     async def it() -> None:
         raise asyncio.CancelledError
 
-    verdict = way(app, delivered(app, it, retry=3))
-    assert isinstance(verdict.settlement, Retry)
-    assert verdict.settlement.error.type == "RuntimeError"
-    assert verdict.settlement.error.message == "The task cancelled itself."
-    assert "CancelledError" in verdict.settlement.error.stack
+    result = way(app, delivered(app, it, retry=3))
+    assert isinstance(result.settlement, Retry)
+    assert result.settlement.error.type == "RuntimeError"
+    assert result.settlement.error.message == "The task cancelled itself."
+    assert "CancelledError" in result.settlement.error.stack
 
 
 def test_a_cancellation_that_was_asked_for_is_the_callers(app: Stem) -> None:
@@ -236,7 +238,7 @@ def test_many_share_one_loop_each_with_its_own_context(app: Stem) -> None:
         await all_there.wait()
         return [current_task().id == ctx.id, number]
 
-    async def main() -> list[Verdict]:
+    async def main() -> list[AttemptResult]:
         return await asyncio.gather(
             *(aattempt(app, each, StoreChannel(app.store, each.lease), worker="w") for each in deliveries)
         )
@@ -247,24 +249,26 @@ def test_many_share_one_loop_each_with_its_own_context(app: Stem) -> None:
         who.enqueue(number)
     deliveries = app.store.broker.claim(["default"], limit=20, lease_seconds=60)
     verdicts = asyncio.run(main())
-    assert [verdict.settlement for verdict in verdicts] == [
+    assert [result.settlement for result in verdicts] == [
         Done(msgspec.Raw(msgspec.json.encode([True, number]))) for number in range(20)
     ]
 
 
 @pytest.mark.parametrize("make", [lambda function: function, as_async])
-def test_no_context_is_left_behind(app: Stem, run: Callable[..., Verdict], make: Any) -> None:
+def test_no_context_is_left_behind(app: Stem, run: Callable[..., AttemptResult], make: Any) -> None:
     run(app, delivered(app, make(raising(ValueError("no")))))
     with pytest.raises(UsageError):
         current_task()
 
 
-def test_dice_are_thrown_by_the_caller(app: Stem) -> None:
+def test_the_caller_gives_the_random_fraction(app: Stem) -> None:
     delivery = delivered(app, raising(ValueError("no")))
     delays = [
-        verdict.settlement.delay_seconds
-        for roll in (0.0, 0.5)
-        if isinstance((verdict := inline(app, delivery, roll=lambda roll=roll: roll)).settlement, Retry)
+        result.settlement.delay_seconds
+        for fraction in (0.0, 0.5)
+        if isinstance(
+            (result := inline(app, delivery, random_fraction=lambda fraction=fraction: fraction)).settlement, Retry
+        )
     ]
     assert delays == [2.0, 1.5]
     assert 1.0 < inline(app, delivery).settlement.delay_seconds <= 2.0  # type: ignore[union-attr]

@@ -80,7 +80,9 @@ REFUSED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", REFUSED, ids=lambda options: "+".join(options))
-def test_what_cannot_be_meant_is_refused_and_nothing_is_written(app: Stem, work: Any, options: dict[str, Any]) -> None:
+def test_contradictory_options_are_refused_and_nothing_is_written(
+    app: Stem, work: Any, options: dict[str, Any]
+) -> None:
     with pytest.raises(InvalidTask):
         work.options(**options).enqueue()
     with pytest.raises(InvalidTask):

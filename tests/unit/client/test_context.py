@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from stem import InvalidArguments, InvalidTask, State, Stem, TaskContext, TaskRevoked, UsageError, current_task
-from stem.client.attempt import attempt
-from stem.client.signature import Signature
+from stem.client.run.attempt import attempt
+from stem.client.task.signature import Signature
 from stem.core.delivery import Lease
 from stem.core.envelope import Push, Receipt
 from stem.core.lifecycle import EventKind
@@ -308,8 +308,8 @@ def test_enqueue_speaks_to_the_channel_and_not_to_the_apps_store(app: Stem) -> N
 
     it.enqueue()
     (delivery,) = app.store.broker.claim(["default"], limit=1, lease_seconds=60)
-    verdict = attempt(app, delivery, Recording(app.store, delivery.lease), worker="w")
-    assert verdict.settlement == Done(msgspec.Raw(b'["held-by-another",false,"held-by-another"]'))
+    result = attempt(app, delivery, Recording(app.store, delivery.lease), worker="w")
+    assert result.settlement == Done(msgspec.Raw(b'["held-by-another",false,"held-by-another"]'))
     assert pushed == ["one", "two"]
     assert app.store.broker.depth(["later"])["later"].ready == 0
 
@@ -329,7 +329,7 @@ def test_a_call_that_joins_a_transaction_goes_to_the_store_of_that_transaction(t
         assert app.store.broker.depth(["later"])["later"].ready == 0
 
 
-def test_what_a_task_enqueues_knows_its_parent_and_where_it_all_began(app: Stem) -> None:
+def test_calls_enqueued_by_a_task_carry_their_parent_and_root(app: Stem) -> None:
     lines: dict[str, tuple[str | None, str]] = {}
 
     @app.task(name="leaf")

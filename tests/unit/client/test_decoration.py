@@ -46,7 +46,7 @@ def of_itself(self: int) -> None: ...
         (5, "not a int"),
     ],
 )
-def test_what_cannot_be_a_task_is_refused_with_a_sentence(app: Stem, function: Any, sentence: str) -> None:
+def test_a_function_that_cannot_be_a_task_is_refused_with_a_sentence(app: Stem, function: Any, sentence: str) -> None:
     with pytest.raises(InvalidTask, match=sentence):
         app.task(function)
     assert not app.tasks

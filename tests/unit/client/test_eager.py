@@ -26,7 +26,7 @@ def test_enqueue_runs_the_task_at_once_and_leaves_the_apps_store_alone(app: Stem
     assert run_pending(app) == 1
 
 
-def test_what_the_task_gets_and_gives_has_been_json(app: Stem) -> None:
+def test_arguments_and_results_pass_through_json(app: Stem) -> None:
     seen: list[Any] = []
 
     @app.task
@@ -108,7 +108,7 @@ def test_async_code_is_eager_too(app: Stem) -> None:
         assert asyncio.run(main()) == (4, 6)
 
 
-def test_what_was_there_is_back_after_an_error(app: Stem) -> None:
+def test_the_apps_own_store_is_back_after_an_error(app: Stem) -> None:
     store = app.store
     with pytest.raises(RuntimeError), eager(app):
         raise RuntimeError
@@ -165,7 +165,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
     subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, timeout=30)
 
 
-def test_what_a_task_enqueues_runs_after_it_however_long_the_chain(app: Stem) -> None:
+def test_calls_enqueued_by_a_task_run_after_it_however_long_the_chain(app: Stem) -> None:
     order: list[int] = []
 
     @app.task(name="step", max_retries=0)

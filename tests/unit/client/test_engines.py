@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stem import InvalidTask, Stem
-from stem.client.engines import close_engines
+from stem.client.run.engines import close_engines
 from stem.core.errors import InvalidArguments
 from stem.core.lifecycle import State
 from stem.testing import eager
@@ -48,7 +48,7 @@ def app() -> Stem:
 
 
 @pytest.mark.usefixtures("choir")
-def test_what_an_engine_fills_is_no_argument_of_the_task(app: Stem) -> None:
+def test_a_parameter_filled_by_an_engine_is_no_argument_of_the_task(app: Stem) -> None:
     @app.task(name="sing", engine="choir")
     def sing(song: str, voice: Any = None) -> str:
         return f"{song}, {voice}"

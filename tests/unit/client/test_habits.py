@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stem import InvalidArguments, InvalidTask, Stem
-from stem.client.policy import seconds
+from stem.client.task.policy import seconds
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_options_of_calls_elsewhere_are_named(work: Any) -> None:
         work.options(prioritty=5)
 
 
-def test_what_is_not_to_be_decorated_is_told(app: Stem, work: Any) -> None:
+def test_decorating_something_else_is_refused_with_a_hint(app: Stem, work: Any) -> None:
     with pytest.raises(
         InvalidTask, match=r"got the text 'mail\.send'; write the name as @app\.task\(name='mail\.send'\)"
     ):
@@ -116,7 +116,7 @@ def test_durations_are_taken_wherever_there_are_seconds(app: Stem) -> None:
 )
 def test_urls_as_sqlalchemy_writes_them_are_taken(url: str, plain: str) -> None:
     from stem.backends import check_url
-    from stem.core.config import from_environment
+    from stem.core.settings.app import from_environment
 
     assert Stem(url, results_url=url).settings.broker_url == plain
     assert from_environment({"STEM_BROKER_URL": url}).broker_url == plain

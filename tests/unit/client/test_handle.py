@@ -23,7 +23,7 @@ from stem import (
     WaitTimeout,
     Worker,
 )
-from stem.client.watcher import _Wait
+from stem.client.send.watcher import _Wait
 from stem.testing import run_pending
 from support.beside import takes_less_than
 
@@ -122,7 +122,7 @@ def test_a_task_that_ends_while_it_is_awaited_wakes_the_waiter_soon(app: Stem, w
     async def wait() -> float:
         handle = await work.aenqueue("x")
         waiting = asyncio.ensure_future(handle)
-        while not app.link.watcher._waits:
+        while not app.store_connection.watcher._waits:
             await asyncio.sleep(0.005)
         Thread(target=run_pending, args=(app,)).start()
         began = time.monotonic()
@@ -135,19 +135,19 @@ def test_a_task_that_ends_while_it_is_awaited_wakes_the_waiter_soon(app: Stem, w
 def test_a_cancelled_await_leaves_nothing_behind(app: Stem, work: Any) -> None:
     async def wait() -> None:
         waiting = asyncio.ensure_future((await work.aenqueue("x")).aget())
-        while not app.link.watcher._waits:
+        while not app.store_connection.watcher._waits:
             await asyncio.sleep(0.005)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
 
     asyncio.run(wait())
-    assert app.link.watcher._waits == {}
+    assert app.store_connection.watcher._waits == {}
 
 
 def test_closing_the_app_ends_the_awaits(app: Stem, work: Any) -> None:
     async def wait() -> None:
         waiting = asyncio.ensure_future((await work.aenqueue("x")).aget())
-        while not app.link.watcher._waits:
+        while not app.store_connection.watcher._waits:
             await asyncio.sleep(0.005)
         app.close()
         with pytest.raises(StoreUnavailable, match="closed"):
@@ -158,7 +158,7 @@ def test_closing_the_app_ends_the_awaits(app: Stem, work: Any) -> None:
 
 def test_an_await_that_begins_as_the_app_is_closed_is_refused_and_does_not_hang(app: Stem, work: Any) -> None:
     async def wait() -> None:
-        handle, watcher = await work.aenqueue("x"), app.link.watcher
+        handle, watcher = await work.aenqueue("x"), app.store_connection.watcher
         app.close()
         with pytest.raises(StoreUnavailable, match="closed"):
             await asyncio.wait_for(watcher.ended(handle.id), 20)
@@ -175,9 +175,9 @@ def test_an_answer_to_a_loop_that_is_gone_leaves_the_others_theirs(app: Stem, wo
     async def wait() -> Any:
         handle = await work.aenqueue("x")
         waiting = asyncio.ensure_future(handle.aget(30))
-        while not app.link.watcher._waits:
+        while not app.store_connection.watcher._waits:
             await asyncio.sleep(0.005)
-        app.link.watcher._waits[handle.id].insert(0, closing)
+        app.store_connection.watcher._waits[handle.id].insert(0, closing)
         await asyncio.to_thread(run_pending, app)
         return await asyncio.wait_for(waiting, 20)
 
@@ -220,14 +220,14 @@ def test_a_record_is_plain_json_for_a_web_handler(app: Stem, work: Any) -> None:
 def test_a_wait_in_vain_says_once_that_no_worker_serves_the_queue(
     work: Any, app: Stem, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("stem.client.handle.SILENT_SECONDS", 0.05)
+    monkeypatch.setattr("stem.client.send.handle.SILENT_SECONDS", 0.05)
     handle = work.enqueue("later")
     for wait in (handle.get, lambda timeout: asyncio.run(handle.aget(timeout))):
         caplog.clear()
         with pytest.raises(WaitTimeout, match="no worker serves queue 'default'; start one with: stem worker start"):
             wait(0.5)
         assert [record.message for record in caplog.records] == [
-            f"Task {handle.id} waits, and no worker serves queue 'default'; "
+            f"task.unserved id={handle.id}: no worker serves queue 'default'; "
             "start one with: stem worker start --app MODULE:NAME"
         ]
     with Worker(app, in_process=True, queues=("other",)):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stem import InvalidTask, Stem
-from stem.client.admit import Admitted, admit
+from stem.client.run.admit import Admitted, admit
 from stem.core.ratelimit import Rate
 
 

@@ -121,7 +121,7 @@ def test_an_app_may_be_given_its_middleware_at_once() -> None:
 
 
 @pytest.mark.parametrize("wrong", [Telling, "otel", lambda: None])
-def test_what_is_no_middleware_is_refused_with_a_sentence(app: Stem, wrong: Any) -> None:
+def test_an_object_that_is_no_middleware_is_refused_with_a_sentence(app: Stem, wrong: Any) -> None:
     with pytest.raises(UsageError, match=r"is no middleware; pass an object whose class derives from stem\.Middleware"):
         app.use(wrong)
     with pytest.raises(UsageError):
@@ -205,7 +205,7 @@ def test_a_failed_enqueue_hook_leaves_the_envelope_as_it_was_before(app: Stem) -
         ({}, [], "meta is not an object"),
     ],
 )
-def test_what_an_enqueue_hook_adds_is_checked_as_a_callers_is(
+def test_headers_and_meta_of_an_enqueue_hook_are_checked_like_the_callers(
     app: Stem, caplog: pytest.LogCaptureFixture, headers: Any, meta: Any, sentence: str
 ) -> None:
     class Adding(Middleware):
@@ -252,7 +252,7 @@ def test_a_hook_that_forgets_to_return_changes_nothing(app: Stem, caplog: pytest
     )
 
 
-def test_what_a_hook_changes_in_place_counts_for_that_call_only(app: Stem) -> None:
+def test_a_change_in_place_by_a_hook_affects_that_call_only(app: Stem) -> None:
     seen: Told = []
 
     class InPlace(Middleware):
@@ -270,7 +270,7 @@ def test_what_a_hook_changes_in_place_counts_for_that_call_only(app: Stem) -> No
     assert seen == [({}, []), ({}, [])]
 
 
-def test_what_a_hook_adds_is_signed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_added_by_a_hook_are_signed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STEM_SIGNING_KEYS", raising=False)
     keys = "k:hmac-sha256:c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"
     with Stem("memory://middleware-signed", signing_keys=keys, middleware=[Telling([], "a")]) as app:
@@ -362,7 +362,7 @@ def test_an_interrupt_that_strikes_a_hook_is_the_attempts(app: Stem, where: str)
 
 @pytest.mark.parametrize("where", ["error", "settle"])
 @pytest.mark.parametrize("error", [SystemExit(1), TaskRevoked("late"), SoftTimeLimitExceeded("late")])
-def test_what_is_over_is_settled_whatever_the_last_hooks_raise(app: Stem, where: str, error: BaseException) -> None:
+def test_an_ended_task_is_settled_whatever_its_last_hooks_raise(app: Stem, where: str, error: BaseException) -> None:
     def fails() -> None:
         raise ValueError("no")
 
@@ -407,7 +407,7 @@ def test_the_hooks_of_an_attempt_can_ask_for_the_current_task(app: Stem) -> None
     assert found == [True, True, (True, Done(msgspec.Raw(b"1")))]
 
 
-def test_what_cannot_be_run_at_all_passes_no_hook_of_an_attempt(app: Stem) -> None:
+def test_a_rejected_delivery_calls_no_hook_of_an_attempt(app: Stem) -> None:
     told: Told = []
     with eager(app):
         app.use(Telling(told, "a"))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stem import InvalidTask, Stem
-from stem.client.attempt import attempt
+from stem.client.run.attempt import attempt
 from stem.core.outcome import Dead, Retry
 from stem.testing import StoreChannel
 
@@ -70,7 +70,7 @@ def test_the_task_counts_before_the_app_option_by_option() -> None:
 
 @pytest.mark.parametrize("wrong", [5, "ValueError", ValueError("no"), int, [int], (ValueError, None)])
 @pytest.mark.parametrize("option", ["retry_on", "no_retry_on"])
-def test_what_is_no_exception_class_is_refused_with_a_sentence(app: Stem, option: str, wrong: Any) -> None:
+def test_an_option_that_is_no_exception_class_is_refused_with_a_sentence(app: Stem, option: str, wrong: Any) -> None:
     sentence = f"{option} holds .*; give an exception class, or a tuple of them"
     with pytest.raises(InvalidTask, match=sentence):
         app.task(name="it", **{option: wrong})(lambda: None)

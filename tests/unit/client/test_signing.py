@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from stem import Exponential, Stem
-from stem.client.admit import Admitted, admit
-from stem.core.config import Settings
+from stem.client.run.admit import Admitted, admit
 from stem.core.delivery import DeadFilter, Delivery, Lease
 from stem.core.envelope import signed_bytes
 from stem.core.outcome import Rejected
+from stem.core.settings.app import Settings
 from stem.testing import run_pending
 
 
@@ -94,23 +94,23 @@ def with_signature(delivery: Delivery, change: Callable[[str], str]) -> Delivery
     return msgspec.structs.replace(delivery, body=msgspec.json.encode(body))
 
 
-def test_what_is_signed_in_one_namespace_does_not_run_in_another(app: Stem) -> None:
+def test_a_call_signed_in_one_namespace_does_not_run_in_another(app: Stem) -> None:
     app.tasks["work"].enqueue(1)
     other = Stem(app.settings.broker_url, signing_keys=hmac_key("a"), namespace="other")
     assert "does not match" in refusal(other, claimed(app))
 
 
-def test_what_the_version_before_has_signed_runs_and_is_told_of_once(
+def test_a_call_signed_by_the_previous_version_runs_and_warns_once(
     app: Stem, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stem.client.signing._told", set())
+    monkeypatch.setattr("stem.client.send.signing._warned", set())
     for _ in range(3):
         app.tasks["work"].enqueue(1)
         delivery = claimed(app)
-        old = app.link.keyring.sign(signed_bytes(delivery.envelope))[1]
+        old = app.store_connection.keyring.sign(signed_bytes(delivery.envelope))[1]
         with caplog.at_level(logging.WARNING, "stem.signing"):
             assert isinstance(admit(app, with_signature(delivery, lambda _, old=old: old)), Admitted)  # type: ignore[misc]
-    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["signature.old"]
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["signature.outdated"]
 
 
 def test_a_signature_cannot_be_made_one_of_another_form(app: Stem) -> None:
@@ -121,7 +121,7 @@ def test_a_signature_cannot_be_made_one_of_another_form(app: Stem) -> None:
 
 
 @pytest.mark.parametrize("column", ["queue", "name"])
-def test_what_the_store_says_beside_the_envelope_must_be_what_was_signed(app: Stem, column: str) -> None:
+def test_columns_beside_the_envelope_must_match_what_was_signed(app: Stem, column: str) -> None:
     app.tasks["work"].enqueue(1)
     moved = msgspec.structs.replace(claimed(app), **{column: "another"})
     assert f"stored with the {column} 'another' and was signed for" in refusal(app, moved)
@@ -133,9 +133,9 @@ def test_a_task_that_comes_well_before_its_time_is_refused(app: Stem) -> None:
     early = Delivery(Lease(waiting.id, 1), waiting.name, waiting.queue, 0, 0, waiting.body)
     assert "came earlier" in refusal(app, early)
     now = time.time()
-    app.link.clock = lambda: now + 3600
+    app.store_connection.clock = lambda: now + 3600
     assert isinstance(admit(app, early), Admitted)
-    app.link.clock = lambda: now + 3600 - 200
+    app.store_connection.clock = lambda: now + 3600 - 200
     assert isinstance(admit(app, early), Admitted), "clocks may be a little apart"
 
 
@@ -146,13 +146,13 @@ def test_a_signature_may_be_given_a_greatest_age_counted_from_when_the_task_was_
     task.enqueue()
     delivery, now = claimed(app), time.time()
     assert isinstance(admit(app, delivery), Admitted)
-    app.link.clock = lambda: now + 61
+    app.store_connection.clock = lambda: now + 61
     assert "61 s old and the limit is 60 s" in refusal(app, delivery)
-    app.link.clock = lambda: now
+    app.store_connection.clock = lambda: now
     task.options(delay=100).enqueue()
     (waiting,) = app.store.broker.peek("default", limit=1)
     later = Delivery(Lease(waiting.id, 1), waiting.name, waiting.queue, 0, 0, waiting.body)
-    app.link.clock = lambda: now + 150
+    app.store_connection.clock = lambda: now + 150
     assert isinstance(admit(app, later), Admitted)
 
 

@@ -30,7 +30,7 @@ class World:
         self.results = self._store()
         self.both = join(self.broker, self.results)
         self.app = Stem("memory://never-opened")
-        self.app.link._store = self.both
+        self.app.store_connection._store = self.both
 
     def _store(self) -> Store:
         return memory.connect(f"memory://{uuid4().hex}", Settings(), clock=self.clock)
@@ -259,7 +259,7 @@ def test_looking_through_another_broker_writes_nothing_down(world: World) -> Non
     assert world.record(task_id).state is State.QUEUED
 
 
-def test_whatever_the_broker_knows_counts_before_what_a_stranger_supposed(world: World) -> None:
+def test_the_brokers_record_wins_over_a_strangers_guess(world: World) -> None:
     waiting, ended = world.push(), world.push(queue="other", expires=5)
     join(world._store(), world.results).upkeep.prune()
     assert world.copy(waiting).state is State.CANCELLED

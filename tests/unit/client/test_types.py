@@ -75,7 +75,7 @@ def test_a_number_of_numpys_is_a_number_without_annotation(app: Stem) -> None:
     assert work.enqueue(numpy.float64(1.5)).get() == 1.5
 
 
-def test_what_does_not_fit_a_model_is_refused_in_one_line(app: Stem) -> None:
+def test_arguments_that_do_not_fit_a_model_are_refused_in_one_line(app: Stem) -> None:
     @app.task(name="work")
     def work(order: Order) -> None: ...
 
@@ -112,7 +112,7 @@ def test_a_value_that_changes_on_its_way_draws_one_warning(
 
 
 @pytest.mark.parametrize("value", [1, 1.5, "x", None, True, [1], (1,), {"a": 1}], ids=repr)
-def test_what_json_keeps_draws_none(app: Stem, caplog: pytest.LogCaptureFixture, value: Any) -> None:
+def test_values_that_json_keeps_cause_no_warning(app: Stem, caplog: pytest.LogCaptureFixture, value: Any) -> None:
     app.task(name="work")(lambda when: None).enqueue(value)
     assert not caplog.records
 

@@ -5,9 +5,9 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
-from stem.contracts.control import AnsweringSide
+from stem.contracts.control import CommandReceiver
 from stem.control import listener
-from stem.control.listener import Listener
+from stem.control.listener import ControlListener
 from stem.control.responder import Responder
 from stem.core.control import Reply, encode_command
 from stem.core.errors import StoreUnavailable
@@ -16,7 +16,7 @@ from support.steered import Steered, a_command
 from support.until import until
 
 
-class Line(AnsweringSide):
+class Line(CommandReceiver):
     """A transport within the test, which can be cut."""
 
     name = "line"
@@ -51,9 +51,9 @@ def ping(line: Line, clock: FakeClock) -> None:
 def test_a_line_that_was_cut_is_heard_again_and_the_cut_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(listener, "DEAF_SECONDS", 0.01)
+    monkeypatch.setattr(listener, "RETRY_SECONDS", 0.01)
     clock, cut, other, worker = FakeClock(), Line(), Line(), Steered()
-    ears = Listener([cut, other], Responder(worker, namespace="n", clock=clock), listen_seconds=0.01)
+    ears = ControlListener([cut, other], Responder(worker, namespace="n", clock=clock), listen_seconds=0.01)
     with caplog.at_level(logging.WARNING, "stem.control"):
         cut.is_cut = True
         ears.start()
@@ -65,7 +65,7 @@ def test_a_line_that_was_cut_is_heard_again_and_the_cut_is_logged_once(
         until(lambda: len(cut.replies) == 1)
         ears.stop()
     assert [record.getMessage() for record in caplog.records] == [
-        "control.lost transport=line: The line is cut. No command arrives by it until it is back."
+        "control.transport_down transport=line: The line is cut. No command arrives by it until it is back."
     ]
     assert cut.has_been_closed and other.has_been_closed
 
@@ -79,18 +79,18 @@ def test_a_reply_that_cannot_be_sent_does_not_end_the_listening(caplog: pytest.L
             super().send_reply(reply)
 
     clock, line = FakeClock(), Mute()
-    ears = Listener([line], Responder(Steered(), namespace="n", clock=clock))
+    ears = ControlListener([line], Responder(Steered(), namespace="n", clock=clock))
     ears.start()
     ping(line, clock)
     ping(line, clock)
     until(lambda: len(line.replies) == 2)
     ears.stop()
-    assert [record.getMessage().split(" ")[0] for record in caplog.records] == ["control.unanswered"]
+    assert [record.getMessage().split(" ")[0] for record in caplog.records] == ["control.reply_unsent"]
 
 
 def test_nothing_is_obeyed_after_it_has_stopped() -> None:
     clock, line, worker = FakeClock(), Line(), Steered()
-    ears = Listener([line], Responder(worker, namespace="n", clock=clock))
+    ears = ControlListener([line], Responder(worker, namespace="n", clock=clock))
     ears.start()
     ears.stop()
     ping(line, clock)

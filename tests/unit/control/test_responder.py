@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stem.control import admission
-from stem.control.registry import entries, find
+from stem.control.registry import all_commands, find_command
 from stem.control.responder import Responder
 from stem.control.signing import sign, verify_reply
 from stem.core.control import (
@@ -155,13 +155,13 @@ def test_an_unknown_command_is_told_which_there_are() -> None:
 
 
 def test_the_registry_lists_every_command_once_with_its_help() -> None:
-    assert [entry.name for entry in entries()] == [
+    assert [entry.name for entry in all_commands()] == [
         "autoscale-config", "list-active", "pause", "ping", "queue-status", "rate-limit", "recycle", "resume", "revoke",
         "shutdown", "stats",
     ]  # fmt: skip
-    assert all(entry.help.endswith(".") for entry in entries())
-    assert find("inspect") is find("active") is find("list-active")
-    looking = {entry.name for entry in entries() if not entry.changes}
+    assert all(entry.summary.endswith(".") for entry in all_commands())
+    assert find_command("inspect") is find_command("active") is find_command("list-active")
+    looking = {entry.name for entry in all_commands() if not entry.changes}
     assert looking == {"ping", "stats", "list-active", "queue-status"}
 
 
@@ -484,7 +484,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
     max_leaves=12,
 )
-NAMES = st.sampled_from([name for entry in entries() for name in (entry.name, *entry.aliases)])
+NAMES = st.sampled_from([name for entry in all_commands() for name in (entry.name, *entry.aliases)])
 
 
 @given(st.binary(max_size=400))

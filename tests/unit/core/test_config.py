@@ -4,8 +4,8 @@ from pathlib import PurePath
 
 import pytest
 
-from stem.core.config import Retention, Settings, Tls, check_namespace, from_environment, masked
 from stem.core.errors import ConfigError
+from stem.core.settings.app import Retention, Settings, Tls, check_namespace, from_environment, masked
 
 
 def test_an_empty_environment_gives_the_defaults() -> None:

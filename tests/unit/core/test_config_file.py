@@ -12,12 +12,19 @@ from hypothesis import strategies as st
 
 import stem
 from stem.core.autoscale import Autoscale
-from stem.core.config import Control, Settings, check_settings, from_environment
-from stem.core.effective import OPTIONS, OTHER_VARIABLES, Effective, Source, WorkerOptions, merge, read_document
 from stem.core.errors import ConfigError
-from stem.core.option import duration, size
+from stem.core.settings.app import ControlSettings, Settings, check_settings, from_environment
+from stem.core.settings.effective import (
+    OTHER_VARIABLES,
+    SETTINGS,
+    EffectiveSettings,
+    ValueSource,
+    merge,
+    read_document,
+)
+from stem.core.settings.kinds import duration, size
+from stem.core.settings.worker import WorkerProcess, WorkerSettings
 from stem.runtime.configfile import find, load, read
-from stem.worker.settings import WorkerSettings
 
 FULL = """
 broker:
@@ -63,7 +70,7 @@ control:
 """
 
 
-def merged(text: str = "", env: dict[str, str] | None = None, **flags: tuple[str, Any]) -> Effective:
+def merged(text: str = "", env: dict[str, str] | None = None, **flags: tuple[str, Any]) -> EffectiveSettings:
     document = yaml.safe_load(text) or {}
     return merge(flags={k.replace("_", "."): v for k, v in flags.items()}, env=env or {}, document=document, file="f")
 
@@ -72,30 +79,15 @@ def test_nothing_said_gives_the_defaults() -> None:
     effective = merged()
     assert (effective.errors, effective.warnings) == ([], [])
     assert effective.settings == Settings() == from_environment({})
-    assert effective.worker == WorkerOptions()
-    assert effective.autoscale == Autoscale()
+    assert (effective.worker, effective.process) == (WorkerSettings(), WorkerProcess())
     assert {source.kind for source in effective.sources.values()} == {"default"}
-
-
-def test_the_defaults_told_are_those_that_a_worker_has() -> None:
-    told, held = WorkerOptions(), WorkerSettings()
-    for name in (
-        "queues",
-        "prefetch",
-        "async_concurrency",
-        "soft_limit",
-        "hard_limit",
-        "lease_seconds",
-        "heartbeat_seconds",
-    ):
-        assert getattr(told, name) == getattr(held, name), name
 
 
 def test_a_whole_file_is_read() -> None:
     effective = merged(FULL)
     assert (effective.errors, effective.warnings) == ([], [])
-    assert effective.worker == WorkerOptions(
-        app="shop.tasks:app",
+    assert effective.process == WorkerProcess(app="shop.tasks:app")
+    assert effective.worker == WorkerSettings(
         queues=("mail", "reports"),
         concurrency=4,
         prefetch=0,
@@ -104,11 +96,11 @@ def test_a_whole_file_is_read() -> None:
         lease_seconds=0.5,
         max_tasks_per_isolate=100,
         max_memory_per_isolate=512 * 1024 * 1024,
+        autoscale=Autoscale(enabled=True, scale_up_step=3, idle_seconds=45.0, tick_seconds=0.25),
     )
-    assert effective.autoscale == Autoscale(enabled=True, scale_up_step=3, idle_seconds=45.0, tick_seconds=0.25)
     settings = effective.settings
     assert check_settings(settings) == settings
-    assert settings.control == Control(
+    assert settings.control == ControlSettings(
         namespace="ops", worker_namespace="fleet", timeout_seconds=3.0, poll_seconds=1.0, commands_per_second=20.0
     )
     assert (settings.broker_url, settings.timeout_seconds) == ("redis://user:s3cret@host:6379/0", 2.0)
@@ -145,13 +137,13 @@ def test_a_flag_counts_before_the_environment_that_before_the_file_and_that_befo
     env = {"STEM_BROKER_URL": "redis://env", "STEM_RESULT_BACKEND_URL": "redis://env", "STEM_NAMESPACE": ""}
     effective = merged(text, env, broker_url=("--broker-url", "redis://flag"))
     values, sources = effective.values, effective.sources
-    assert (values["broker.url"], sources["broker.url"]) == ("redis://flag", Source("flag", "--broker-url"))
+    assert (values["broker.url"], sources["broker.url"]) == ("redis://flag", ValueSource("flag", "--broker-url"))
     assert (values["results.url"], sources["results.url"]) == (
         "redis://env",
-        Source("environment", "STEM_RESULT_BACKEND_URL"),
+        ValueSource("environment", "STEM_RESULT_BACKEND_URL"),
     )
-    assert (values["namespace"], sources["namespace"]) == ("file", Source("file", "f"))
-    assert (values["worker.prefetch"], sources["worker.prefetch"]) == (1000, Source("default"))
+    assert (values["namespace"], sources["namespace"]) == ("file", ValueSource("file", "f"))
+    assert (values["worker.prefetch"], sources["worker.prefetch"]) == (1000, ValueSource("default"))
 
 
 def test_a_broken_variable_that_a_flag_overrides_harms_nobody() -> None:
@@ -174,21 +166,21 @@ def test_a_broken_variable_that_a_flag_overrides_harms_nobody() -> None:
         ("worker: {queues: []}", "f: worker.queues is []; use a name, or a list of names."),
         ("worker: {queues: [1]}", "f: worker.queues is [1]"),
         ("worker: {maxMemoryPerIsolate: lots}", "f: worker.maxMemoryPerIsolate is 'lots'; use a whole number of bytes"),
-        ("worker: [mail]", "f: worker is a list; use a block with keys like namespace, app, name, queues"),
+        ("worker: [mail]", "f: worker is a list; use a block with keys like namespace, name, queues"),
         ("worker: mail", "f: worker is a str; use a block"),
         ("worker: {logLevel: loud}", "f: worker.logLevel is 'loud'; use one of debug, info, warning, error."),
         ("namespace: 7", "f: namespace is 7; use 1 to 64"),
         ("namespace: [a]", "f: namespace is ['a']; use 1 to 64"),
         ("tls: {verify: 'no'}", "f: tls.verify is 'no'; use a switch"),
         ("control: {timeout: 0}", "f: control.timeout is 0; use a number of seconds"),
-        ("broker: {url: [redis]}", "f: broker.url is a list; use a text."),
-        ("signing: {keys: 17}", "f: signing.keys is a int; use a list of keys; unset it to sign nothing."),
+        ("broker: {url: [redis]}", "f: broker.url is of type list; use a text."),
+        ("signing: {keys: 17}", "f: signing.keys is of type int; use a list of keys; unset it to sign nothing."),
         ("worker: {maxTasksPerChild: 3, max_tasks_per_isolate: 4}", "f: worker.max_tasks_per_isolate says again"),
         ("autoscale: {min: 5, max: 3}", "autoscale.min 5 is above autoscale.max 3"),
-        ("worker: {softLimit: 9, hardLimit: 9}", "worker.softLimit of 9 s is not below worker.hardLimit of 9 s"),
+        ("worker: {softLimit: 9, hardLimit: 9}", "The soft limit of 9 s is not below the hard limit of 9 s"),
     ],
 )
-def test_what_is_wrong_is_named_by_its_path(text: str, error: str) -> None:
+def test_a_wrong_value_is_named_by_its_key(text: str, error: str) -> None:
     effective = merged(text)
     assert [found[: len(error)] for found in effective.errors] == [error]
     with pytest.raises(ConfigError, match=r"; (use|keep|lower)"):
@@ -223,7 +215,7 @@ def test_concurrency_outside_of_the_bounds_of_autoscaling_is_a_doubt() -> None:
     assert merged(text.replace("true", "false")).warnings == []
 
 
-def test_what_is_shown_holds_no_secret_and_says_what_is_followed() -> None:
+def test_shown_values_hold_no_secret_and_name_the_setting_they_follow() -> None:
     shown = {path: (value, str(source)) for path, value, source in merged(FULL).shown()}
     assert "s3cret" not in str(shown) and "c2VjcmV0" not in str(shown)
     assert shown["broker.url"] == ("redis://user:***@host:6379/0", "file f")
@@ -271,7 +263,7 @@ def test_the_environment_is_read_alike_with_and_without_a_file(variable: str, va
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.dates(),
     lambda inner: st.lists(inner, max_size=3)
     | st.dictionaries(
-        st.sampled_from([*(o.name for o in OPTIONS), *(o.block for o in OPTIONS)]) | st.text(max_size=5) | st.integers(),
+        st.sampled_from([*(o.name for o in SETTINGS), *(o.block for o in SETTINGS)]) | st.text(max_size=5) | st.integers(),
         inner,
         max_size=5,
     ),
@@ -305,7 +297,7 @@ def test_a_file_is_found_by_name_by_variable_or_where_one_stands(
     assert load({}).settings.namespace == "here"
     assert load(env).settings.namespace == "named"
     assert load(env, path="stem.yaml").settings.namespace == "here"
-    assert load(env, path="stem.yaml").sources["namespace"] == Source("file", "stem.yaml")
+    assert load(env, path="stem.yaml").sources["namespace"] == ValueSource("file", "stem.yaml")
     assert load({"STEM_CONFIG": "nowhere"}).errors == [
         "STEM_CONFIG names nowhere, which is not a file; correct the path."
     ]
@@ -356,5 +348,5 @@ def test_an_empty_file_and_empty_blocks_say_nothing(tmp_path: Path) -> None:
 def test_every_variable_that_the_package_reads_is_known() -> None:
     sources = Path(stem.__file__).parent.rglob("*.py")
     named = {name for source in sources for name in re.findall(r'"(STEM_[A-Z_]*[A-Z])"', source.read_text())}
-    known = {option.variable for option in OPTIONS} | set(OTHER_VARIABLES)
+    known = {option.variable for option in SETTINGS} | set(OTHER_VARIABLES)
     assert named <= known, sorted(named - known)

@@ -62,7 +62,7 @@ envelopes = st.builds(
 
 
 @given(envelopes)
-def test_what_is_encoded_decodes_to_the_same(envelope: Envelope) -> None:
+def test_an_encoded_envelope_decodes_to_the_same(envelope: Envelope) -> None:
     assert decode(encode(envelope)) == envelope
     assert decode(encode(envelope).decode()) == envelope
     assert decode(encode(envelope), attempt=5).attempt == 5
@@ -318,7 +318,7 @@ def test_a_stored_number_out_of_bounds_is_refused(field: str, value: object) -> 
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 400])
-def test_what_is_no_finite_number_is_refused(number: str) -> None:
+def test_a_number_that_is_not_finite_is_refused(number: str) -> None:
     body = encode(msgspec.structs.replace(an_envelope("a"), hard_limit=7.25))
     assert b'"hardLimit":7.25' in body
     with pytest.raises(EnvelopeUnreadable):

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from stem.core.escaping import plain, plain_json, plain_lines
+from stem.core.text.escaping import plain, plain_json, plain_lines
 from stem.runtime.log import JsonFormatter, TextFormatter
 
 HOSTILE = {
@@ -42,7 +42,7 @@ def test_it_is_spelled_out_in_lines_of_the_log_and_their_tracebacks(text: str, f
     assert all(line.isprintable() for line in shown.split("\n"))
 
 
-def test_what_is_harmless_stays_as_it_is() -> None:
+def test_harmless_text_stays_as_it_is() -> None:
     assert plain("Grüße, 世界 ✓") == "Grüße, 世界 ✓"
     assert plain_json('{\n  "x": "Grüße"\n}') == '{\n  "x": "Grüße"\n}'
     assert plain_lines("a\n\tb\n") == "a\n\tb\n"

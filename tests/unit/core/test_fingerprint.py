@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stem.core.fingerprint import fingerprint, normalised
+from stem.core.text.fingerprint import fingerprint, normalised
 
 SAME = [
     ("No user 17.", "No user 40213."),

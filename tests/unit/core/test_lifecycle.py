@@ -85,6 +85,7 @@ def test_an_illegal_life_is_told(life: list[str]) -> None:
             {"reason": "why", "error": {"type": "E", "message": "m" * 500, "retryable": True}},
         ),
         (Requeue(1.0, "why"), ["requeued"], {"delaySeconds": 1.0, "reason": "why"}),
+        (Requeue(1.0, "why", died=True), ["requeued"], {"delaySeconds": 1.0, "reason": "why", "died": True}),
         (Requeue(1.0, "10/min", throttled=True), ["throttled"], {"delaySeconds": 1.0, "reason": "10/min"}),
         (Cancelled("why"), ["revoked"], {"reason": "why"}),
     ],

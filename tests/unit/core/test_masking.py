@@ -1,10 +1,12 @@
 """What is shown holds no credentials, wherever in it they stand."""
 
+import time
+
 import pytest
 
-from stem.core.config import Control, Pipeline, Settings
 from stem.core.errors import LakeRefused, StoreUnavailable
-from stem.core.masking import is_secret, masked, masked_options, masked_path, masked_text
+from stem.core.settings.app import ControlSettings, PipelineSettings, Settings
+from stem.core.text.masking import is_secret, masked, masked_options, masked_path, masked_text
 
 SECRET = "hunter2"
 
@@ -75,6 +77,14 @@ def test_options_are_shown_by_name_and_addresses_among_them_too() -> None:
         f"unknown option spark.hadoop.fs.s3a.secret.key={SECRET} given",
         f"conf was {{'fs.s3a.secret.key': '{SECRET}'}}",
         f'conf was {{"fs.s3a.secret.key": "{SECRET}"}}',
+        f"connection failed: host=h password={SECRET} user=me",
+        f"password='{SECRET} and {SECRET}' is wrong",
+        f"AWS_SECRET_ACCESS_KEY={SECRET}",
+        f"STEM_SIGNING_KEYS=one:hmac:{SECRET}",
+        f"the header was token: {SECRET}",
+        f"Authorization: Bearer {SECRET}",
+        f"got {{'password': '{SECRET}', 'user': 'me'}}",
+        f"api-key={SECRET}, sent twice",
     ],
 )
 def test_a_sentence_is_told_without_the_credentials_in_it(text: str) -> None:
@@ -88,16 +98,26 @@ def test_a_sentence_is_told_without_the_credentials_in_it(text: str) -> None:
         "use postgresql://user:password@host/database.",
         "write redis://[user:password@]host[:port][/database].",
         "signing.keys: The key 'one' is too short; use 32 bytes.",
+        "control.token: use at least 16 characters.",
+        "STEM_SIGNING_KEYS: the key 'one' is too short.",
+        "unique_key=order-7 is taken; the password_file=/etc/stem/pw is not read.",
         "At 12:30 the queue a=b:c had 3 tasks; see http://localhost:4040/jobs?id=7",
     ],
 )
-def test_what_holds_no_credentials_is_told_as_it_is(text: str) -> None:
+def test_text_without_credentials_is_shown_unchanged(text: str) -> None:
     assert masked_text(text) == text
 
 
+def test_a_long_text_of_a_strangers_is_looked_through_at_once() -> None:
+    begun = time.process_time()
+    for text in ("token" * 20_000, "token=" * 20_000, "-" * 100_000 + ":", "password: '" + " " * 100_000):
+        masked_text(text)
+    assert time.process_time() - begun < 2
+
+
 def test_settings_tell_no_secret_of_themselves() -> None:
-    control = Control(token=SECRET * 3, http="127.0.0.1:1")
-    pipeline = Pipeline(
+    control = ControlSettings(token=SECRET * 3, http="127.0.0.1:1")
+    pipeline = PipelineSettings(
         remote=f"sc://h/;token={SECRET}", lake=f"s3a://a:{SECRET}@b", conf={"spark.x.secret": SECRET, "spark.y": "1"}
     )
     settings = Settings(broker_url=f"redis://:{SECRET}@h", control=control, pipeline=pipeline)

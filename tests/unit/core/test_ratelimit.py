@@ -17,9 +17,9 @@ class Taker:
         self.level: Level | None = None
         self.now = BEGIN
 
-    def take(self, chance: float = 0.5) -> float:
+    def take(self, random_fraction: float = 0.5) -> float:
         answer, self.level = take(
-            self.level, pace_seconds=self.pace_seconds, burst=self.burst, now=self.now, chance=chance
+            self.level, pace_seconds=self.pace_seconds, burst=self.burst, now=self.now, random_fraction=random_fraction
         )
         return answer
 
@@ -60,13 +60,13 @@ def test_past_the_horizon_chance_decides_and_nothing_changes() -> None:
     waits = [taker.take() for _ in range(61)]
     assert waits == [float(n) for n in range(61)]
     before = taker.level
-    assert (taker.take(chance=0.0), taker.take(chance=1.0)) == (30.0, 60.0)
+    assert (taker.take(random_fraction=0.0), taker.take(random_fraction=1.0)) == (30.0, 60.0)
     assert taker.level is before
 
 
 def test_a_slow_rate_has_a_longer_horizon() -> None:
     taker = Taker(pace_seconds=3600, burst=1)
-    assert [taker.take(chance=0.0) for _ in range(4)] == [0.0, 3600.0, 7200.0, 3600.0]
+    assert [taker.take(random_fraction=0.0) for _ in range(4)] == [0.0, 3600.0, 7200.0, 3600.0]
 
 
 def test_a_changed_pace_voids_what_was_promised() -> None:
@@ -103,7 +103,7 @@ def test_a_level_that_is_full_again_is_as_good_as_none() -> None:
     burst=st.floats(1, 50),
     gaps=st.lists(st.floats(0, 3), min_size=1, max_size=200),
 )
-def test_whatever_the_arrivals_the_rate_holds_and_no_token_is_lost(
+def test_the_rate_holds_and_no_token_is_lost_for_any_arrivals(
     pace_seconds: float, burst: float, gaps: list[float]
 ) -> None:
     taker = Taker(pace_seconds, burst)

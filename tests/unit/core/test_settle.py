@@ -34,7 +34,7 @@ KILLED = TaskError("IsolateDied", "The process that ran the task was ended by SI
 EXITED = TaskError("IsolateDied", "The process that ran the task ended with exit code 3.", retryable=True)
 ODD_SIGNAL = TaskError("IsolateDied", "The process that ran the task was ended by signal 99.", retryable=True)
 STARVED = TaskError(
-    "IsolateDied", "The process that ran the task was killed by the system for want of memory.", retryable=True
+    "IsolateDied", "The process that ran the task was killed by the system for lack of memory.", retryable=True
 )
 
 
@@ -67,11 +67,11 @@ STARVED = TaskError(
     ids=lambda value: type(value).__name__ if isinstance(value, msgspec.Struct) else str(value),
 )
 def test_every_outcome_has_its_settlement(outcome: Outcome, attempt: int, deaths: int, expected: Settlement) -> None:
-    assert settle(outcome, POLICY, attempt=attempt, deaths=deaths, roll=0.0) == expected
+    assert settle(outcome, POLICY, attempt=attempt, deaths=deaths, random_fraction=0.0) == expected
 
 
 def test_without_retries_the_first_failure_is_the_last() -> None:
-    settlement = settle(Raised(AGAIN), Policy(max_retries=0), attempt=0, deaths=0, roll=0.0)
+    settlement = settle(Raised(AGAIN), Policy(max_retries=0), attempt=0, deaths=0, random_fraction=0.0)
     assert settlement == Dead("retries-exhausted", AGAIN, {"maxRetries": 0})
 
 
@@ -82,19 +82,19 @@ def test_a_strategy_of_the_tasks_own_is_asked_with_attempt_and_error_and_never_g
         asked.append((attempt, error))
         return -5.0
 
-    settlement = settle(Raised(AGAIN), Policy(retry=strategy), attempt=1, deaths=0, roll=0.0)
+    settlement = settle(Raised(AGAIN), Policy(retry=strategy), attempt=1, deaths=0, random_fraction=0.0)
     assert settlement == Retry(0.0, AGAIN)
     assert asked == [(1, AGAIN)]
 
 
 @given(st.integers(0, 200), st.integers(0, 50))
 def test_a_task_that_only_fails_runs_one_more_time_than_it_may_retry(attempt: int, max_retries: int) -> None:
-    settlement = settle(Raised(AGAIN), Policy(max_retries), attempt=attempt, deaths=0, roll=0.5)
+    settlement = settle(Raised(AGAIN), Policy(max_retries), attempt=attempt, deaths=0, random_fraction=0.5)
     assert isinstance(settlement, Retry) == (attempt < max_retries)
 
 
 @given(st.integers(0, 20), st.integers(1, 20), st.integers(0, 99))
 def test_deaths_are_counted_apart_from_attempts(deaths: int, max_deaths: int, attempt: int) -> None:
     policy = Policy(max_retries=0, max_deaths=max_deaths)
-    settlement = settle(Died(-11), policy, attempt=attempt, deaths=deaths, roll=0.0)
+    settlement = settle(Died(-11), policy, attempt=attempt, deaths=deaths, random_fraction=0.0)
     assert isinstance(settlement, Dead) == (deaths + 1 >= max_deaths)

@@ -11,16 +11,16 @@ import pytest
 
 from stem.core.errors import ConfigError
 from stem.runtime import pidfile
-from stem.runtime.daemon import Held, Plan, last_lines, launch
+from stem.runtime.daemon import LaunchPlan, ProcessHandle, last_lines, launch
 from stem.runtime.pidfile import Running
 from support.until import until
 
-Launch = Callable[[Plan], "subprocess.Popen[bytes]"]
+Launch = Callable[[LaunchPlan], "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Plan:
-    return Plan(
+def plan(tmp_path: Path) -> LaunchPlan:
+    return LaunchPlan(
         command=("sleep", "60"),
         environment=dict(os.environ),
         pidfile=tmp_path / "run" / "alpha.pid",
@@ -33,7 +33,7 @@ def plan(tmp_path: Path) -> Plan:
 def launched() -> Iterator[Launch]:
     started: list[subprocess.Popen[bytes]] = []
 
-    def launch_one(plan: Plan) -> "subprocess.Popen[bytes]":
+    def launch_one(plan: LaunchPlan) -> "subprocess.Popen[bytes]":
         process = launch(plan)
         assert isinstance(process, subprocess.Popen)
         started.append(process)
@@ -45,11 +45,13 @@ def launched() -> Iterator[Launch]:
         process.wait()
 
 
-def shell(plan: Plan, script: str) -> Plan:
+def shell(plan: LaunchPlan, script: str) -> LaunchPlan:
     return replace(plan, command=("sh", "-c", script))
 
 
-def test_it_leads_a_session_of_its_own_in_its_folder_and_finds_its_pid_file(plan: Plan, launched: Launch) -> None:
+def test_a_launched_process_leads_its_own_session_in_its_folder_and_finds_its_pid_file(
+    plan: LaunchPlan, launched: Launch
+) -> None:
     process = launched(
         shell(
             plan, 'head -1 "$FILE"; pwd; cat; echo "to stderr" >&2; exec sleep 60'.replace("$FILE", str(plan.pidfile))
@@ -62,13 +64,13 @@ def test_it_leads_a_session_of_its_own_in_its_folder_and_finds_its_pid_file(plan
     assert isinstance(found, Running) and found.pid == process.pid, "though the shell has become another program"
 
 
-def test_a_second_start_finds_the_first(plan: Plan, launched: Launch) -> None:
+def test_a_second_start_finds_the_first(plan: LaunchPlan, launched: Launch) -> None:
     process = launched(plan)
     again = launch(plan)
     assert isinstance(again, Running) and again.pid == process.pid
 
 
-def test_the_log_goes_on_where_it_was(plan: Plan, launched: Launch) -> None:
+def test_the_log_goes_on_where_it_was(plan: LaunchPlan, launched: Launch) -> None:
     for text in ("one", "two"):
         launched(shell(plan, f"echo {text}")).wait()
     assert last_lines(plan.logfile) == ["one", "two"]
@@ -83,17 +85,19 @@ def test_the_log_goes_on_where_it_was(plan: Plan, launched: Launch) -> None:
         ({"command": ("/no/such/program",)}, "/no/such/program cannot be used: No such file"),
         ({"command": ("/etc/passwd",)}, "/etc/passwd cannot be used: Permission denied"),
         ({"logfile": Path("/")}, "/ cannot be used: Is a directory"),
-        ({"workdir": Path("/etc/passwd")}, "The folder /etc/passwd cannot be made"),
+        ({"workdir": Path("/etc/passwd")}, "The folder /etc/passwd cannot be created"),
         ({"pidfile": Path("/proc/alpha.pid")}, "The pid file /proc/alpha.pid cannot be written"),
     ],
 )
-def test_what_will_not_do_is_named_and_leaves_no_pid_file(plan: Plan, change: dict[str, Path], sentence: str) -> None:
+def test_a_file_or_program_that_cannot_be_used_is_named_and_leaves_no_pid_file(
+    plan: LaunchPlan, change: dict[str, Path], sentence: str
+) -> None:
     with pytest.raises(ConfigError, match=sentence):
         launch(replace(plan, **change))  # type: ignore[arg-type]
     assert not plan.pidfile.exists()
 
 
-def test_a_pid_file_that_cannot_be_read_is_not_replaced(plan: Plan) -> None:
+def test_a_pid_file_that_cannot_be_read_is_not_replaced(plan: LaunchPlan) -> None:
     plan.pidfile.parent.mkdir()
     plan.pidfile.write_text("garbage")
     with pytest.raises(ConfigError, match="no process id on its first line"):
@@ -101,11 +105,11 @@ def test_a_pid_file_that_cannot_be_read_is_not_replaced(plan: Plan) -> None:
     assert plan.pidfile.read_text() == "garbage"
 
 
-def test_a_process_is_held_until_it_ends(plan: Plan, launched: Launch) -> None:
+def test_a_process_is_held_until_it_ends(plan: LaunchPlan, launched: Launch) -> None:
     process = launched(plan)
     found = pidfile.read(plan.pidfile)
     assert isinstance(found, Running)
-    held = Held.take(plan.pidfile, found)
+    held = ProcessHandle.open(plan.pidfile, found)
     assert held is not None
     with held:
         assert not held.has_ended(0)
@@ -114,22 +118,22 @@ def test_a_process_is_held_until_it_ends(plan: Plan, launched: Launch) -> None:
         process.wait()
         held.terminate()
         held.kill()
-    assert Held.take(plan.pidfile, found) is None
+    assert ProcessHandle.open(plan.pidfile, found) is None
 
 
-def test_one_that_only_has_the_same_number_is_not_held(plan: Plan, launched: Launch) -> None:
+def test_one_that_only_has_the_same_number_is_not_held(plan: LaunchPlan, launched: Launch) -> None:
     launched(plan)
     found = pidfile.read(plan.pidfile)
     assert isinstance(found, Running)
-    assert Held.take(plan.pidfile, replace(found, start="another")) is None
+    assert ProcessHandle.open(plan.pidfile, replace(found, start="another")) is None
 
 
-def test_a_kill_takes_the_group_along(plan: Plan, launched: Launch) -> None:
+def test_a_kill_takes_the_group_along(plan: LaunchPlan, launched: Launch) -> None:
     process = launched(shell(plan, "trap '' TERM; sleep 61 & sleep 62; true"))
     children = until(lambda: c if len(c := psutil.Process(process.pid).children()) == 2 else None)
     found = pidfile.read(plan.pidfile)
     assert isinstance(found, Running)
-    held = Held.take(plan.pidfile, found)
+    held = ProcessHandle.open(plan.pidfile, found)
     assert held is not None
     with held:
         held.terminate()

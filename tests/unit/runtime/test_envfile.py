@@ -54,17 +54,17 @@ def test_lines_are_names_and_values(file: Path, line: str, variables: dict[str, 
         ("A=geheim\0", "holds a NUL"),
     ],
 )
-def test_what_is_wrong_is_told_by_its_line_and_without_the_value(file: Path, line: str, reason: str) -> None:
+def test_a_wrong_line_is_named_by_its_number_and_without_the_value(file: Path, line: str, reason: str) -> None:
     file.write_text(f"GOOD=1\n{line}\nALSO=2\n")
     found = read(file)
     assert found.variables == {"GOOD": "1", "ALSO": "2"}
-    (fault,) = found.faults
+    (fault,) = found.problems
     assert f"Line 2 of {file} {reason}" in fault and "geheim" not in fault
     with pytest.raises(ConfigError, match="Line 2"):
         load(file)
 
 
 def test_a_file_that_is_missing_or_no_text_is_told(file: Path) -> None:
-    assert read(file).faults == [f"The environment file {file} cannot be read: No such file or directory."]
+    assert read(file).problems == [f"The environment file {file} cannot be read: No such file or directory."]
     file.write_bytes(b"A=\xff\xfe")
-    assert read(file).faults == [f"The environment file {file} is not UTF-8 text."]
+    assert read(file).problems == [f"The environment file {file} is not UTF-8 text."]

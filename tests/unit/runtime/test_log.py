@@ -56,18 +56,22 @@ def test_the_loggers_are_afterwards_as_they_were(pipe: tuple[int, int]) -> None:
     assert (logging.getLogger().level, output.level, list(logging.getLogger().handlers)) == before
 
 
-def test_a_thread_that_falls_is_told_like_everything_else(pipe: tuple[int, int]) -> None:
+def test_a_thread_that_crashes_is_logged_like_everything_else(pipe: tuple[int, int]) -> None:
     with LogWriter("info", "json", descriptor=pipe[1]):
-        thread = Thread(target=lambda: 1 / 0, name="keeper")
+        thread = Thread(target=lambda: 1 / 0, name="pruner")
         thread.start()
         thread.join()
     (line,) = read(pipe[0])
     told = json.loads(line)
-    assert (told["event"], told["message"], told["level"]) == ("thread.fell", "thread.fell name=keeper", "critical")
+    assert (told["event"], told["message"], told["level"]) == (
+        "thread.crashed",
+        "thread.crashed name=pruner",
+        "critical",
+    )
     assert "ZeroDivisionError" in told["stack"]
 
 
-def test_what_tasks_print_is_told_however_little_the_worker_is_to_say(pipe: tuple[int, int]) -> None:
+def test_output_of_tasks_is_logged_at_any_log_level(pipe: tuple[int, int]) -> None:
     with LogWriter("error", "text", descriptor=pipe[1]):
         log.warning("not wanted")
         output.info("hello", extra={"task_id": "t1"})

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from stem.core.errors import ConfigError
 from stem.runtime import pidfile
+from stem.runtime.daemon import LaunchPlan, launch
 from stem.runtime.pidfile import Missing, Reading, Recycled, Running, Stale, Unreadable
 from support.until import until
 
@@ -94,7 +96,7 @@ def test_a_user_cannot_name_the_process_of_another(file: Path, process: "subproc
         (b"\xff\xfe", "not text"),
     ],
 )
-def test_what_is_no_pid_file_is_told_as_such(file: Path, content: bytes, reason: str) -> None:
+def test_a_file_that_is_no_pid_file_is_unreadable(file: Path, content: bytes, reason: str) -> None:
     file.write_bytes(content)
     found = pidfile.read(file)
     assert isinstance(found, Unreadable) and reason in found.reason
@@ -154,12 +156,44 @@ def test_a_reader_never_sees_half_a_file(file: Path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
+from stem.core.errors import ConfigError
 from stem.runtime import pidfile
+from stem.runtime.daemon import LaunchPlan, launch
 
 with pidfile.locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
+
+
+@pytest.fixture
+def locked_by_a_stranger(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whoever can read a folder can lock it."""
+    monkeypatch.setattr(pidfile, "LOCK_SECONDS", 0.2)
+    command = [sys.executable, "-c", HOLD, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+        yield
+        holder.kill()
+
+
+@pytest.mark.usefixtures("locked_by_a_stranger")
+@pytest.mark.timeout(20)
+def test_a_start_does_not_wait_for_ever_for_a_stranger_that_holds_the_lock(file: Path, tmp_path: Path) -> None:
+    plan = LaunchPlan((sys.executable, "-c", ""), {}, file, tmp_path / "log", tmp_path)
+    with pytest.raises(ConfigError, match="Another process has locked the folder"):
+        launch(plan)
+    assert not file.exists()
+
+
+@pytest.mark.usefixtures("locked_by_a_stranger")
+@pytest.mark.timeout(20)
+def test_a_stop_leaves_the_file_to_a_stranger_that_holds_the_lock(file: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    file.write_text(f"{process.pid}\n")
+    process.wait()
+    pidfile.drop(file, process.pid)
+    assert file.exists()
 
 
 def test_the_lock_keeps_others_out_until_its_holder_is_gone(file: Path) -> None:

@@ -1,22 +1,24 @@
-"""Rooms for the tests of a worker's parts, closed when the test ends."""
+"""Isolates for the tests of the worker's services, closed when the test ends."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from stem.worker.room import Room
-from unit.worker.rooms import Isolate, MakeRoom, a_room
+from stem.worker.pool.isolate_state import IsolateState
+from unit.worker.pool.isolate_states import ChildEnds, MakeIsolate, new_isolate
 
 
 @pytest.fixture
-def make_room() -> Iterator[MakeRoom]:
-    made: list[tuple[Room, Isolate]] = []
+def make_isolate() -> Iterator[MakeIsolate]:
+    made: list[tuple[IsolateState, ChildEnds]] = []
 
-    def make(slots: int = 1, *, is_lane: bool = False, most: int | None = None) -> tuple[Room, Isolate]:
-        made.append(a_room(slots, is_lane, most))
+    def make(
+        slots: int = 1, *, is_inline: bool = False, max_tasks: int | None = None
+    ) -> tuple[IsolateState, ChildEnds]:
+        made.append(new_isolate(slots, is_inline, max_tasks))
         return made[-1]
 
     yield make
-    for room, other in made:
-        room.child.close()
+    for isolate, other in made:
+        isolate.handle.close()
         other.close()

@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 
 from stem import ConfigError
-from stem.worker.settings import WorkerSettings, check
+from stem.core.settings.app import Settings
+from stem.worker.settings import RENEW_AGAIN_SECONDS, WorkerSettings, check
 
 
-def test_what_is_left_open_is_filled_in() -> None:
+def test_name_and_concurrency_are_filled_in() -> None:
     settings = check(WorkerSettings())
     assert settings.concurrency == len(os.sched_getaffinity(0))
     assert str(os.getpid()) in settings.name
     assert check(WorkerSettings()).name != settings.name
 
 
-def test_what_is_given_is_kept() -> None:
+def test_given_settings_are_kept() -> None:
     given = WorkerSettings(concurrency=3, name="a@b:c-1.2_x", soft_limit=1, hard_limit=2, prefetch=0)
     assert check(given) == given
 
@@ -37,7 +38,7 @@ def test_what_is_given_is_kept() -> None:
         *(("name", value) for value in ("-a", "a b", "ä", "x" * 129, "a\n")),
     ],
 )
-def test_what_cannot_be_meant_is_refused(option: str, value: Any) -> None:
+def test_a_wrong_value_is_refused(option: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=r"name|" + option):
         check(WorkerSettings(**{option: value}))
 
@@ -45,3 +46,18 @@ def test_what_cannot_be_meant_is_refused(option: str, value: Any) -> None:
 def test_a_soft_limit_stands_below_the_hard_one() -> None:
     with pytest.raises(ConfigError, match="lower it"):
         check(WorkerSettings(soft_limit=2, hard_limit=2))
+
+
+def test_the_grace_outlasts_a_call_that_hangs_until_its_timeout_and_the_one_after_it() -> None:
+    """A proxy accepts a renewal and never answers, though the store behind it is back."""
+    timeout_seconds = Settings(broker_url="redis://h").timeout_seconds
+    assert WorkerSettings().reclaim_grace_seconds(timeout_seconds) > timeout_seconds + RENEW_AGAIN_SECONDS
+
+
+@pytest.mark.parametrize("timeout_seconds", [1.0, 5.0, 60.0])
+@pytest.mark.parametrize("lease_seconds", [2.0, 10.0, 60.0])
+def test_an_outage_in_which_a_lease_can_run_out_is_longer_than_the_grace(
+    lease_seconds: float, timeout_seconds: float
+) -> None:
+    settings = WorkerSettings(lease_seconds=lease_seconds, reclaim_seconds=lease_seconds / 4)
+    assert settings.reclaim_grace_seconds(timeout_seconds) <= lease_seconds * 0.75

@@ -1,9 +1,9 @@
-"""Revokes in a plain file of lines: for one machine, with no server to run and nothing but a text editor to read it."""
+"""Keep revokes in a plain file of lines: for one machine, without a server, readable with a text editor."""
 
 from stem.backends.file.address import address
 from stem.backends.file.journal import Journal
 from stem.backends.file.revokes import FileRevokes
-from stem.core.config import Settings
+from stem.core.settings.app import Settings
 from stem.runtime.clock import Clock, system_clock
 
 

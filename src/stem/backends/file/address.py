@@ -1,11 +1,11 @@
-"""Which file a file:// URL or a bare path names."""
+"""Find the file that a file:// URL or a bare path names."""
 
 import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from stem.core.config import masked
 from stem.core.errors import ConfigError, StoreRefused
+from stem.core.settings.app import masked
 
 
 def address(url: str) -> Path:

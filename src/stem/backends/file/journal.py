@@ -1,4 +1,4 @@
-"""One file that many processes append to and read: a lock for writers, none for readers, and a rename to shrink it."""
+"""Append to and read one file from many processes: writers take a lock, readers none, and a rename shrinks it."""
 
 import errno
 import fcntl
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from stem.backends.file.lines import Line, is_foreign, puts
+from stem.backends.file.lines import RevokeLine, is_foreign, puts
 from stem.core.errors import StemError, StoreRefused, StoreUnavailable
 
 _CHUNK_BYTES = 4 * 1024 * 1024
@@ -144,7 +144,7 @@ class Follower:
         self._position = 0
         self._mark = b""  # what stood before the position
 
-    def follow(self, begin_anew: Callable[[], None], take: Callable[[list[Line]], None]) -> None:
+    def follow(self, begin_anew: Callable[[], None], take: Callable[[list[RevokeLine]], None]) -> None:
         """Hand over each put that has come since, in order; after `begin_anew`, all there are."""
         if not self._is_same():
             self.close()
@@ -182,9 +182,9 @@ class Follower:
         return os.pread(self._number, len(self._mark), start) == self._mark
 
 
-def lines_of(path: Path) -> list[Line]:
+def lines_of(path: Path) -> list[RevokeLine]:
     """All that counts, read from the beginning."""
-    found: list[Line] = []
+    found: list[RevokeLine] = []
     follower = Follower(path)
     try:
         follower.follow(lambda: None, found.extend)

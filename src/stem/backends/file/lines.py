@@ -1,10 +1,10 @@
-"""The lines of a revoke file: one mark each, as JSON, what was put together standing together or not at all.
+"""The lines of a revoke file: one record per line, as JSON. The records of one put count together or not at all.
 
     {"namespace":"stem","taskId":"0190…","version":7,"createdAt":"2026-01-31T09:00:00Z","reason":"…","more":1}
     {"namespace":"stem","version":7}
 
 `more` says how many lines of the same put follow; without them, none of it counts. A line with no task says which version
-was the highest when the marks before it were dropped. A line that is not JSON was torn by a crash, and is passed over.
+was the highest when the records before it were dropped. A line that is not JSON was torn by a crash, and is passed over.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from stem.core.revoke import RevokeRecord
 _BEGINNING = b'{"namespace":'
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class RevokeLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     namespace: str
     version: int
     task_id: str | None = None
@@ -33,7 +33,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(RevokeLine).decode
 
 
 def written(namespace: str, records: Sequence[RevokeRecord]) -> bytes:
@@ -43,12 +43,12 @@ def written(namespace: str, records: Sequence[RevokeRecord]) -> bytes:
 
 
 def highest(namespace: str, version: int) -> bytes:
-    return _encode(Line(namespace=namespace, version=version)) + b"\n"
+    return _encode(RevokeLine(namespace=namespace, version=version)) + b"\n"
 
 
-def puts(content: bytes) -> Iterator[tuple[list[Line], int]]:
+def puts(content: bytes) -> Iterator[tuple[list[RevokeLine], int]]:
     """Each put that is whole, and the place after it. What comes after the last of them may still be being written."""
-    gathered: list[Line] = []
+    gathered: list[RevokeLine] = []
     start = 0
     while (end := content.find(b"\n", start)) >= 0:
         line = _read(content[start:end])
@@ -62,7 +62,7 @@ def puts(content: bytes) -> Iterator[tuple[list[Line], int]]:
                 gathered = []
 
 
-def record(line: Line) -> RevokeRecord:
+def record(line: RevokeLine) -> RevokeRecord:
     return RevokeRecord(
         task_id=line.task_id or "",
         version=line.version,
@@ -76,8 +76,8 @@ def record(line: Line) -> RevokeRecord:
     )
 
 
-def rewritten(line: Line) -> bytes:
-    """A mark that stands for itself, whatever it was once put with."""
+def rewritten(line: RevokeLine) -> bytes:
+    """A record as a put of its own, whatever it was put with."""
     return _encode(msgspec.structs.replace(line, more=0)) + b"\n"
 
 
@@ -88,13 +88,13 @@ def is_foreign(beginning: bytes) -> bool:
     return all(_read(text) is None for text in beginning.split(b"\n"))
 
 
-def _goes_on(last: Line, line: Line) -> bool:
+def _goes_on(last: RevokeLine, line: RevokeLine) -> bool:
     """Versions tell two puts apart: what a dead writer has begun is not counted, so the next one takes its versions."""
     return (line.namespace, line.version, line.more) == (last.namespace, last.version + 1, last.more - 1)
 
 
-def _line(namespace: str, record: RevokeRecord, more: int) -> Line:
-    return Line(
+def _line(namespace: str, record: RevokeRecord, more: int) -> RevokeLine:
+    return RevokeLine(
         namespace=namespace,
         version=record.version,
         task_id=record.task_id,
@@ -109,7 +109,7 @@ def _line(namespace: str, record: RevokeRecord, more: int) -> Line:
     )
 
 
-def _read(text: bytes) -> Line | None:
+def _read(text: bytes) -> RevokeLine | None:
     try:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Revokes in a file of lines."""
+"""Keep revokes in a file of lines."""
 
 import os
 from bisect import bisect_right, insort
@@ -8,7 +8,7 @@ from datetime import timedelta
 from threading import Lock
 
 from stem.backends.file.journal import Follower, Journal, lines_of
-from stem.backends.file.lines import Line, highest, record, rewritten, written
+from stem.backends.file.lines import RevokeLine, highest, record, rewritten, written
 from stem.backends.unreadable import readable
 from stem.contracts.revokes import Revokes
 from stem.core.record import moment
@@ -105,7 +105,7 @@ class FileRevokes(Revokes):
     def _catch_up(self) -> None:
         self._follower.follow(self._forget, self._take)
 
-    def _take(self, lines: list[Line]) -> None:
+    def _take(self, lines: list[RevokeLine]) -> None:
         for line in lines:
             if line.namespace != self._namespace:
                 continue
@@ -137,7 +137,7 @@ class FileRevokes(Revokes):
 
     def _without(self, expired: set[str]) -> Iterator[bytes]:
         """The whole file, of every namespace the latest marks, of this one those that have not expired."""
-        latest: dict[tuple[str, str], Line] = {}
+        latest: dict[tuple[str, str], RevokeLine] = {}
         versions: dict[str, int] = {}
         for line in lines_of(self._journal.path):
             versions[line.namespace] = max(versions.get(line.namespace, 0), line.version)

@@ -1,47 +1,46 @@
-"""Push, claim, keep and end tasks in memory."""
+"""Push, claim, renew and settle tasks in memory."""
 
 import time
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from stem.backends.memory.space import Dead as Letter
-from stem.backends.memory.space import Door, Space, Task
+from stem.backends.memory.state import MemoryLetter, MemoryState, MemoryTask, StoreHandle
 from stem.contracts.broker import Broker
 from stem.core import envelope as envelopes
-from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
+from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import ConfigError
 from stem.core.event import event_data, event_kinds
 from stem.core.lifecycle import TERMINAL, EventKind, State
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
+from stem.core.reclaim_watch import look
 from stem.core.record import TaskError, moment
 from stem.core.settle import MAX_DEATHS
-from stem.core.watch import look
 
 
-def _crashes(task: Task) -> dict[str, Any]:
+def _crashes(task: MemoryTask) -> dict[str, Any]:
     return {"deaths": task.deaths, "runs": task.attempt + task.deaths}
 
 
 class MemoryBroker(Broker):
-    def __init__(self, space: Space, door: Door) -> None:
-        self._space = space
-        self._door = door
+    def __init__(self, state: MemoryState, handle: StoreHandle) -> None:
+        self._state = state
+        self._handle = handle
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
         if connection is not None:
             raise ConfigError("A memory store cannot join a transaction; enqueue without connection=.")
         bodies = [envelopes.encode(push.envelope) for push in pushes]
-        with self._space.changed:
+        with self._state.changed:
             receipts = [self._push(push, body) for push, body in zip(pushes, bodies, strict=True)]
-            self._space.changed.notify_all()
+            self._state.changed.notify_all()
         return receipts
 
     def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
-        with self._space.changed:
-            now = self._space.clock()
-            fence = self._space.number("fence")
+        with self._state.changed:
+            now = self._state.clock()
+            fence = self._state.number("fence")
             deliveries: list[Delivery] = []
             while len(deliveries) < limit and (task := self._next(queues, now)) is not None:
                 task.place = 0
@@ -49,12 +48,12 @@ class MemoryBroker(Broker):
                     self._end(
                         task, State.CANCELLED, now, error=TaskError("Expired", "It expired before it could start.")
                     )
-                    self._space.tell(EventKind.EXPIRED, task, now)
-                    self._space.changed.notify_all()
+                    self._state.tell(EventKind.EXPIRED, task, now)
+                    self._state.changed.notify_all()
                     continue
                 task.fence = fence
                 task.leased_until = now + (task.visibility_timeout or lease_seconds)
-                self._space.leased[task.id] = task
+                self._state.leased[task.id] = task
                 deliveries.append(
                     Delivery(Lease(task.id, fence), task.name, task.queue, task.attempt, task.deaths, task.body)
                 )
@@ -62,52 +61,52 @@ class MemoryBroker(Broker):
 
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         end = time.monotonic() + timeout_seconds
-        with self._space.changed:
-            while self._next(queues, self._space.clock()) is None:
+        with self._state.changed:
+            while self._next(queues, self._state.clock()) is None:
                 left = end - time.monotonic()
-                if left <= 0 or self._door.is_closed:
+                if left <= 0 or self._handle.is_closed:
                     return False
-                self._space.changed.wait(min(left, self._until_due(queues)))
+                self._state.changed.wait(min(left, self._until_due(queues)))
             return True
 
     def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
         began = begun_ago(leases, ago_seconds)
-        with self._space.changed:
+        with self._state.changed:
             refused = []
             for lease, ago in zip(leases, began, strict=True):
                 task = self._held(lease)
                 if task is None:
                     refused.append(lease)
                 elif task.state is not State.RUNNING:
-                    self._started(task, worker, self._space.clock(), ago)
+                    self._started(task, worker, self._state.clock(), ago)
             self._survived(refused)
-            self._space.changed.notify_all()
+            self._state.changed.notify_all()
             return refused
 
     def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
-        with self._space.changed:
+        with self._state.changed:
             refused = []
             for report in reports:
                 task = self._held(report.lease)
                 if task is None:
                     refused.append(report.lease)
                     continue
-                now = self._space.clock()
+                now = self._state.clock()
                 if task.state is not State.RUNNING:
                     self._started(task, worker, now, max(0.0, report.ago_seconds))
                 task.heartbeat_at = task.updated_at = now
                 if report.progress is None:
-                    self._space.tell(EventKind.HEARTBEAT, task, now)
+                    self._state.tell(EventKind.HEARTBEAT, task, now)
                 else:
                     task.meta["progress"] = report.progress
-                    self._space.tell(EventKind.PROGRESS, task, now, report.progress)
+                    self._state.tell(EventKind.PROGRESS, task, now, report.progress)
             self._survived(refused)
-            self._space.changed.notify_all()
+            self._state.changed.notify_all()
             return refused
 
     def renew(self, leases: Sequence[Lease], *, lease_seconds: float) -> list[Lease]:
-        with self._space.changed:
-            now = self._space.clock()
+        with self._state.changed:
+            now = self._state.clock()
             refused = []
             for lease in leases:
                 task = self._held(lease)
@@ -121,7 +120,7 @@ class MemoryBroker(Broker):
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
         bodies = [[envelopes.encode(push.envelope) for push in ending.follow_ups] for ending in endings]
-        with self._space.changed:
+        with self._state.changed:
             refused = []
             for ending, follow_ups in zip(endings, bodies, strict=True):
                 task = self._held(ending.lease)
@@ -132,27 +131,27 @@ class MemoryBroker(Broker):
                     for push, body in zip(ending.follow_ups, follow_ups, strict=True):
                         self._push(push, body)
             self._survived(survivors(refused, endings))
-            self._space.changed.notify_all()
+            self._state.changed.notify_all()
             return refused
 
-    def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
-        bodies = [envelopes.encode(each.envelope) for each in fallen]
-        with self._space.changed:
+    def insert_dead(self, calls: Sequence[DeadCall], *, worker: str) -> list[Receipt]:
+        bodies = [envelopes.encode(each.envelope) for each in calls]
+        with self._state.changed:
             receipts = []
-            for each, body in zip(fallen, bodies, strict=True):
+            for each, body in zip(calls, bodies, strict=True):
                 receipt = self._push(Push(each.envelope), body)
                 receipts.append(receipt)
                 if receipt.created:
-                    self._fell(self._space.tasks[receipt.id], each, worker)
-            self._space.changed.notify_all()
+                    self._give_up(self._state.tasks[receipt.id], each, worker)
+            self._state.changed.notify_all()
             return receipts
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
-        with self._space.changed:
-            now = self._space.clock()
+        with self._state.changed:
+            now = self._state.clock()
             if grace_seconds > 0 and not self._is_watched(now, grace_seconds):
                 return Reclaimed([], [])
-            expired = [task for task in self._space.leased.values() if (task.leased_until or 0.0) <= now]
+            expired = [task for task in self._state.leased.values() if (task.leased_until or 0.0) <= now]
             expired.sort(key=lambda task: (task.leased_until, task.seq))
             result = Reclaimed([], [])
             for task in expired[:limit]:
@@ -161,28 +160,28 @@ class MemoryBroker(Broker):
                     error = TaskError(
                         "WorkerLost", f"Worker {task.worker} was lost while it ran the task.", retryable=True
                     )
-                    self._bury(task, Dead("crash-loop", error, _crashes(task)), now)
+                    self._fail(task, Dead("crash-loop", error, _crashes(task)), now)
                     result.dead.append(task.id)
                 else:
                     if task.state is State.RUNNING:
-                        self._space.lost[task.id, task.fence] = now
+                        self._state.lost[task.id, task.fence] = now
                     # Told first: the event names the lost worker and when the attempt started.
-                    self._space.tell(EventKind.REQUEUED, task, now, {"reason": "lease-expired"})
-                    self._space.wait_again(task, now, now)
+                    self._state.tell(EventKind.REQUEUED, task, now, {"reason": "lease-expired"})
+                    self._state.wait_again(task, now, now)
                     result.returned.append(task.id)
-            self._space.changed.notify_all()
+            self._state.changed.notify_all()
             return result
 
     def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
-        with self._space.changed:
-            now = self._space.clock()
+        with self._state.changed:
+            now = self._state.clock()
             counts: dict[str, list[int]] = {queue: [0, 0, 0, 0] for queue in queues or ()}
-            for task in self._space.tasks.values():
+            for task in self._state.tasks.values():
                 if task.place:
                     column = 0 if task.due_at <= now else 1
                 elif task.leased_until is not None:
                     column = 2
-                elif task.id in self._space.dead:
+                elif task.id in self._state.dead:
                     column = 3
                 else:
                     continue
@@ -191,9 +190,9 @@ class MemoryBroker(Broker):
             return {queue: Depth(*numbers) for queue, numbers in counts.items()}
 
     def peek(self, queue: str, *, limit: int) -> list[Peeked]:
-        with self._space.changed:
-            now = self._space.clock()
-            waiting = [task for task in self._space.tasks.values() if task.place and task.queue == queue]
+        with self._state.changed:
+            now = self._state.clock()
+            waiting = [task for task in self._state.tasks.values() if task.place and task.queue == queue]
             ready = sorted((t for t in waiting if t.due_at <= now), key=lambda t: (-t.priority, t.seq))
             delayed = sorted((t for t in waiting if t.due_at > now), key=lambda t: (t.due_at, t.seq))
             return [
@@ -202,42 +201,42 @@ class MemoryBroker(Broker):
             ]
 
     def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
-        with self._space.changed:
-            tasks = self._space.tasks
+        with self._state.changed:
+            tasks = self._state.tasks
             waiting = [tasks[id] for id in dict.fromkeys(task_ids) if id in tasks and tasks[id].place]
             self._cancel(waiting, reason)
             return [task.id for task in waiting]
 
     def find(self, task_id: str) -> Peeked | None:
-        with self._space.changed:
-            task = self._space.tasks.get(task_id)
+        with self._state.changed:
+            task = self._state.tasks.get(task_id)
             if task is None or task.state in TERMINAL:
                 return None
             due_at = moment(task.due_at)
             return Peeked(task.id, task.name, task.queue, task.priority, task.attempt, due_at, task.body)
 
     def purge(self, queue: str) -> int:
-        with self._space.changed:
-            waiting = [task for task in self._space.tasks.values() if task.place and task.queue == queue]
+        with self._state.changed:
+            waiting = [task for task in self._state.tasks.values() if task.place and task.queue == queue]
             self._cancel(waiting, "purged")
             return len(waiting)
 
-    def _cancel(self, waiting: list[Task], reason: str) -> None:
-        now = self._space.clock()
+    def _cancel(self, waiting: list[MemoryTask], reason: str) -> None:
+        now = self._state.clock()
         for task in waiting:
             self._end(task, State.CANCELLED, now, error=TaskError("Cancelled", reason))
-            self._space.tell(EventKind.REVOKED, task, now, {"reason": reason})
-        self._space.changed.notify_all()
+            self._state.tell(EventKind.REVOKED, task, now, {"reason": reason})
+        self._state.changed.notify_all()
 
     def _push(self, push: Push, body: bytes) -> Receipt:
-        space, envelope = self._space, push.envelope
-        now = space.clock()
-        if envelope.id in space.tasks:
+        state, envelope = self._state, push.envelope
+        now = state.clock()
+        if state.readable(envelope.id) is not None:
             return Receipt(envelope.id, created=False)
         if push.unique is not None and (holder := self._holder(push.unique.key, now)) is not None:
             return Receipt(holder, created=False)
-        task = Task(
-            seq=space.number("seq"),
+        task = MemoryTask(
+            seq=state.number("seq"),
             id=envelope.id,
             name=envelope.name,
             queue=envelope.queue,
@@ -245,6 +244,7 @@ class MemoryBroker(Broker):
             enqueued_at=now,
             updated_at=now,
             meta=dict(envelope.meta),
+            tenant=envelope.headers.get("tenant") or None,
             body=body,
             visibility_timeout=envelope.visibility_timeout,
         )
@@ -254,25 +254,25 @@ class MemoryBroker(Broker):
             task.expires_at = envelope.expires_at.timestamp()
         if push.unique is not None:
             held_until = None if push.unique.seconds is None else now + push.unique.seconds
-            space.uniques[push.unique.key] = (task.id, held_until)
-            task.unique_key = push.unique.key if held_until is None else None
-        space.tasks[task.id] = task
-        space.tell(EventKind.ENQUEUED, task, now)
+            state.uniques[push.unique.key] = (task.id, held_until)
+            task.unique_key = push.unique.key
+        state.tasks[task.id] = task
+        state.tell(EventKind.ENQUEUED, task, now)
         due_at = envelope.not_before.timestamp() if envelope.not_before is not None else now
-        self._space.enter(task, now, now + push.delay_seconds if push.delay_seconds is not None else due_at)
+        self._state.enter(task, now, now + push.delay_seconds if push.delay_seconds is not None else due_at)
         return Receipt(task.id, created=True)
 
     def _holder(self, key: str, now: float) -> str | None:
-        holder, held_until = self._space.uniques.get(key, ("", 0.0))
+        holder, held_until = self._state.uniques.get(key, ("", 0.0))
         if held_until is not None and held_until <= now:
             return None
-        task = self._space.tasks.get(holder)
+        task = self._state.tasks.get(holder)
         return None if task is not None and task.state is State.CANCELLED else holder
 
-    def _next(self, queues: Sequence[str], now: float) -> Task | None:
+    def _next(self, queues: Sequence[str], now: float) -> MemoryTask | None:
         """The best due task of these queues; stale entries are dropped and due ones made ready on the way."""
-        best: tuple[int, int, int, Task] | None = None
-        for queue in (self._space.queues.get(name) for name in queues):
+        best: tuple[int, int, int, MemoryTask] | None = None
+        for queue in (self._state.queues.get(name) for name in queues):
             if queue is None:
                 continue
             while queue.delayed and queue.delayed[0][0] <= now:
@@ -286,42 +286,42 @@ class MemoryBroker(Broker):
         return best[3] if best else None
 
     def _until_due(self, queues: Sequence[str]) -> float:
-        now = self._space.clock()
-        heaps = [self._space.queues[name].delayed for name in queues if name in self._space.queues]
+        now = self._state.clock()
+        heaps = [self._state.queues[name].delayed for name in queues if name in self._state.queues]
         return max(0.0, min((heap[0][0] - now for heap in heaps if heap), default=3600.0))
 
-    def _held(self, lease: Lease) -> Task | None:
-        task = self._space.leased.get(lease.id)
+    def _held(self, lease: Lease) -> MemoryTask | None:
+        task = self._state.leased.get(lease.id)
         return task if task is not None and task.fence == lease.fence else None
 
     def _is_watched(self, now: float, grace_seconds: float) -> bool:
         """Written only while something is leased: an idle worker writes nothing."""
-        if not self._space.leased:
+        if not self._state.leased:
             return False
-        self._space.watch = look(self._space.watch, now, grace_seconds)
-        return self._space.watch.lasts(now, grace_seconds)
+        self._state.watch = look(self._state.watch, now, grace_seconds)
+        return self._state.watch.has_lasted(now, grace_seconds)
 
     def _survived(self, refused: Sequence[Lease]) -> None:
-        """Whoever speaks has not died: what was reclaimed from it counts as no death."""
+        """Take back the deaths counted for leases that were reclaimed: their worker is alive."""
         for lease in refused:
-            task = self._space.tasks.get(lease.id)
-            was_lost = self._space.lost.pop((lease.id, lease.fence), None) is not None
+            task = self._state.tasks.get(lease.id)
+            was_lost = self._state.lost.pop((lease.id, lease.fence), None) is not None
             if was_lost and task is not None and task.state not in TERMINAL:
                 task.deaths = max(0, task.deaths - 1)
 
-    def _started(self, task: Task, worker: str, now: float, ago: float) -> None:
+    def _started(self, task: MemoryTask, worker: str, now: float, ago: float) -> None:
         task.state, task.worker, task.started_at, task.updated_at = State.RUNNING, worker, now - ago, now
-        self._space.tell(EventKind.STARTED, task, now - ago)
+        self._state.tell(EventKind.STARTED, task, now - ago)
 
-    def _fell(self, task: Task, fallen: Fallen, worker: str) -> None:
-        now = self._space.clock()
-        task.worker, task.attempt = worker, fallen.attempt
-        if fallen.run_seconds is not None:
-            self._started(task, worker, now, fallen.run_seconds)
-        self._bury(task, fallen.settlement, now)
+    def _give_up(self, task: MemoryTask, calls: DeadCall, worker: str) -> None:
+        now = self._state.clock()
+        task.worker, task.attempt = worker, calls.attempt
+        if calls.run_seconds is not None:
+            self._started(task, worker, now, calls.run_seconds)
+        self._fail(task, calls.settlement, now)
 
-    def _settle(self, task: Task, ending: Ending, worker: str) -> None:
-        now = self._space.clock()
+    def _settle(self, task: MemoryTask, ending: Ending, worker: str) -> None:
+        now = self._state.clock()
         if ending.run_seconds is not None and task.state is not State.RUNNING:
             self._started(task, worker, now, ending.run_seconds)
         task.worker = worker
@@ -329,7 +329,7 @@ class MemoryBroker(Broker):
         task.updated_at = now
         settlement = ending.settlement
         if not isinstance(settlement, Dead):
-            self._space.tell(event_kinds(settlement)[0], task, now, event_data(settlement, ending.facts))
+            self._state.tell(event_kinds(settlement)[0], task, now, event_data(settlement, ending.facts))
         match settlement:
             case Done(payload):
                 self._end(task, State.SUCCEEDED, now)
@@ -337,29 +337,32 @@ class MemoryBroker(Broker):
             case Retry(seconds, error):
                 task.attempt += 1
                 task.error = error
-                self._space.wait_again(task, now, now + seconds)
+                self._state.wait_again(task, now, now + seconds)
             case Dead():
-                self._bury(task, settlement, now, ending.facts)
+                self._fail(task, settlement, now, ending.facts)
             case Requeue(seconds, died=died):
                 task.deaths += died
-                self._space.wait_again(task, now, now + seconds)
+                self._state.wait_again(task, now, now + seconds)
             case Cancelled(reason):
                 self._end(task, State.CANCELLED, now, error=TaskError("Cancelled", reason))
 
-    def _end(self, task: Task, state: State, now: float, *, error: TaskError | None = None) -> None:
-        self._space.leased.pop(task.id, None)
+    def _end(self, task: MemoryTask, state: State, now: float, *, error: TaskError | None = None) -> None:
+        self._state.leased.pop(task.id, None)
         task.leased_until = None
         task.place = 0
         task.state, task.error, task.finished_at, task.updated_at = state, error, now, now
         if state is not State.FAILED:
             task.body = b""
         if task.unique_key is not None:
-            if self._space.uniques.get(task.unique_key, ("", None))[0] == task.id:
-                del self._space.uniques[task.unique_key]
-            task.unique_key = None
+            holder, held_until = self._state.uniques.get(task.unique_key, ("", None))
+            # A key held for some time outlives a task that was run, not one whose work was never done.
+            if holder == task.id and (held_until is None or state is State.CANCELLED):
+                del self._state.uniques[task.unique_key]
 
-    def _bury(self, task: Task, settlement: Dead, now: float, facts: dict[str, Any] | None = None) -> None:
+    def _fail(self, task: MemoryTask, settlement: Dead, now: float, facts: dict[str, Any] | None = None) -> None:
         self._end(task, State.FAILED, now, error=settlement.error)
-        self._space.dead[task.id] = Letter(self._space.number("dead"), task, settlement.reason, settlement.meta, now)
+        self._state.dead[task.id] = MemoryLetter(
+            self._state.number("dead"), task, settlement.reason, settlement.meta, now
+        )
         for kind in event_kinds(settlement):
-            self._space.tell(kind, task, now, event_data(settlement, facts))
+            self._state.tell(kind, task, now, event_data(settlement, facts))

@@ -1,6 +1,6 @@
-"""Dead letters in memory."""
+"""Keep dead letters in memory."""
 
-from stem.backends.memory.space import Dead, Space
+from stem.backends.memory.state import MemoryLetter, MemoryState
 from stem.contracts.deadletters import DeadLetters
 from stem.core.delivery import DeadFilter, DeadLetter
 from stem.core.lifecycle import EventKind
@@ -8,16 +8,16 @@ from stem.core.record import Page, moment, replay_notes, with_replays
 
 
 class MemoryDeadLetters(DeadLetters):
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
 
     def get(self, task_id: str) -> DeadLetter | None:
-        with self._space.changed:
-            dead = self._space.dead.get(task_id)
+        with self._state.changed:
+            dead = self._state.dead.get(task_id)
             return _letter(dead) if dead else None
 
     def page(self, where: DeadFilter, *, limit: int, cursor: str | None = None) -> Page[DeadLetter]:
-        with self._space.changed:
+        with self._state.changed:
             found = [dead for dead in self._matching(where) if cursor is None or dead.seq < int(cursor)]
             more = len(found) > limit > 0
             return Page([_letter(dead) for dead in found[: max(0, limit)]], str(found[limit - 1].seq) if more else None)
@@ -25,40 +25,40 @@ class MemoryDeadLetters(DeadLetters):
     def replay(
         self, where: DeadFilter, *, limit: int = 1000, delay_seconds: float = 0.0, dry_run: bool = False
     ) -> list[str]:
-        with self._space.changed:
+        with self._state.changed:
             chosen = self._matching(where)[:limit]
             if not dry_run:
                 for dead in chosen:
                     self._replay(dead, delay_seconds)
-                self._space.changed.notify_all()
+                self._state.changed.notify_all()
             return [dead.task.id for dead in chosen]
 
     def purge(self, where: DeadFilter, *, limit: int = 1000) -> int:
-        with self._space.changed:
+        with self._state.changed:
             chosen = self._matching(where)[:limit]
             for dead in chosen:
-                del self._space.dead[dead.task.id]
+                del self._state.dead[dead.task.id]
                 dead.task.body = b""
             return len(chosen)
 
-    def _replay(self, dead: Dead, delay_seconds: float) -> None:
-        task, now = dead.task, self._space.clock()
-        del self._space.dead[task.id]
+    def _replay(self, dead: MemoryLetter, delay_seconds: float) -> None:
+        task, now = dead.task, self._state.clock()
+        del self._state.dead[task.id]
         task.attempt = task.deaths = 0
         task.error = task.finished_at = task.expires_at = task.heartbeat_at = None
         task.meta |= replay_notes(task.meta, moment(now))
-        self._space.wait_again(task, now, now + delay_seconds)
-        self._space.tell(EventKind.REPLAYED, task, now)
+        self._state.wait_again(task, now, now + delay_seconds)
+        self._state.tell(EventKind.REPLAYED, task, now)
 
-    def _matching(self, where: DeadFilter) -> list[Dead]:
+    def _matching(self, where: DeadFilter) -> list[MemoryLetter]:
         return sorted(
-            (dead for dead in self._space.dead.values() if _matches(dead, where)),
+            (dead for dead in self._state.dead.values() if _matches(dead, where)),
             key=lambda dead: dead.seq,
             reverse=True,
         )
 
 
-def _matches(dead: Dead, where: DeadFilter) -> bool:
+def _matches(dead: MemoryLetter, where: DeadFilter) -> bool:
     return (
         (where.ids is None or dead.task.id in where.ids)
         and where.queue in (None, dead.task.queue)
@@ -69,7 +69,7 @@ def _matches(dead: Dead, where: DeadFilter) -> bool:
     )
 
 
-def _letter(dead: Dead) -> DeadLetter:
+def _letter(dead: MemoryLetter) -> DeadLetter:
     task = dead.task
     return DeadLetter(
         task.id,

@@ -1,4 +1,4 @@
-"""The past in bulk from memory: the plain form that the other stores are held to."""
+"""Read history in bulk from memory: the plain form that the other stores are compared with."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from stem.backends.memory.space import Space
+from stem.backends.memory.state import MemoryState
 from stem.contracts.history import (
     COLUMNS,
     Column,
@@ -25,8 +25,8 @@ _ROWS = 1000  # in a chunk
 
 
 class MemoryHistory(NumberedHistory):
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
 
     def chunks(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
         check_columns(piece.relation, columns)
@@ -36,18 +36,18 @@ class MemoryHistory(NumberedHistory):
 
     def _ends(self, relation: Relation) -> tuple[int, int]:
         """The last number there is, and the one before the first."""
-        with self._space.changed:
+        with self._state.changed:
             if relation == "events":
-                numbers = [self._space.log[0][0], self._space.log[-1][0]] if self._space.log else []
+                numbers = [self._state.log[0][0], self._state.log[-1][0]] if self._state.log else []
             else:
-                numbers = [task.seq for task in self._space.tasks.values()]
+                numbers = [task.seq for task in self._state.tasks.values()]
             return (max(numbers), min(numbers) - 1) if numbers else (0, 0)
 
     def _rows(self, relation: Relation, after: int, upto: int) -> list[tuple[Any, ...]]:
-        with self._space.changed:
+        with self._state.changed:
             if relation == "events":
-                return [_event(event) for offset, event in self._space.log if after < offset <= upto]
-            tasks = sorted(self._space.tasks.values(), key=lambda task: task.seq)
+                return [_event(event) for offset, event in self._state.log if after < offset <= upto]
+            tasks = sorted(self._state.tasks.values(), key=lambda task: task.seq)
             return [_task(task.record(), task.meta) for task in tasks if after < task.seq <= upto]
 
 

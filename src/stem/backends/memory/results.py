@@ -1,58 +1,58 @@
-"""Task records in memory."""
+"""Keep task records in memory."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from stem.backends.memory.space import Door, Space, Task
+from stem.backends.memory.state import MemoryState, MemoryTask, StoreHandle
 from stem.contracts.results import Results
 from stem.core.lifecycle import TERMINAL
 from stem.core.record import Page, TaskFilter, TaskRecord, moment
 
 
 class MemoryResults(Results):
-    def __init__(self, space: Space, door: Door) -> None:
-        self._space = space
-        self._door = door
+    def __init__(self, state: MemoryState, handle: StoreHandle) -> None:
+        self._state = state
+        self._handle = handle
 
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
-        with self._space.changed:
-            return {id: task.record() for id in task_ids if (task := self._space.readable(id)) is not None}
+        with self._state.changed:
+            return {id: task.record() for id in task_ids if (task := self._state.readable(id)) is not None}
 
     def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
-        space = self._space
+        state = self._state
 
         def ended() -> list[str]:
-            found = ((id, space.readable(id)) for id in task_ids)
+            found = ((id, state.readable(id)) for id in task_ids)
             return [id for id, task in found if task is not None and task.state in TERMINAL]
 
-        with self._space.changed:
-            self._space.sleep_until(lambda: bool(ended()), timeout_seconds, self._door)
-            return {id: space.tasks[id].record() for id in ended()}
+        with self._state.changed:
+            self._state.sleep_until(lambda: bool(ended()), timeout_seconds, self._handle)
+            return {id: state.tasks[id].record() for id in ended()}
 
     def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
-        with self._space.changed:
+        with self._state.changed:
             found = [
                 task
-                for task in sorted(self._space.tasks.values(), key=lambda task: task.seq, reverse=True)
+                for task in sorted(self._state.tasks.values(), key=lambda task: task.seq, reverse=True)
                 if (cursor is None or task.seq < int(cursor))
                 and _matches(task, where)
-                and self._space.readable(task.id) is not None
+                and self._state.readable(task.id) is not None
             ]
             more = len(found) > limit > 0
             return Page([task.record() for task in found[: max(0, limit)]], str(found[limit - 1].seq) if more else None)
 
     def save(self, records: Sequence[TaskRecord]) -> None:
-        with self._space.changed:
+        with self._state.changed:
             for record in records:
-                old = self._space.tasks.get(record.id)
+                old = self._state.tasks.get(record.id)
                 if old is None or _order(record) >= _order(old.record()):
-                    self._space.tasks[record.id] = self._task(record, old)
-            self._space.changed.notify_all()
+                    self._state.tasks[record.id] = self._task(record, old)
+            self._state.changed.notify_all()
 
-    def _task(self, record: TaskRecord, old: Task | None) -> Task:
-        return Task(
-            seq=old.seq if old else self._space.number("seq"),
+    def _task(self, record: TaskRecord, old: MemoryTask | None) -> MemoryTask:
+        return MemoryTask(
+            seq=old.seq if old else self._state.number("seq"),
             id=record.id,
             name=record.name,
             queue=record.queue,
@@ -79,7 +79,7 @@ def _order(record: TaskRecord) -> tuple[int, int, int]:
     return (record.fence, record.attempt, record.stage)
 
 
-def _matches(task: Task, where: TaskFilter) -> bool:
+def _matches(task: MemoryTask, where: TaskFilter) -> bool:
     return (
         where.state in (None, task.state)
         and where.queue in (None, task.queue)

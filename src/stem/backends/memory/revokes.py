@@ -1,24 +1,24 @@
-"""Revokes in memory."""
+"""Keep revokes in memory."""
 
 from collections.abc import Sequence
 
-from stem.backends.memory.space import Space
+from stem.backends.memory.state import MemoryState
 from stem.contracts.revokes import Revokes
 from stem.core.record import moment
 from stem.core.revoke import RevokeRecord, RevokeRequest
 
 
 class MemoryRevokes(Revokes):
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
 
     def put(self, requests: Sequence[RevokeRequest]) -> list[RevokeRecord]:
-        with self._space.changed:
-            now = self._space.clock()
+        with self._state.changed:
+            now = self._state.clock()
             records = [
                 RevokeRecord(
                     task_id=request.task_id,
-                    version=self._space.number("revoke"),
+                    version=self._state.number("revoke"),
                     reason=request.reason,
                     requester=request.requester,
                     terminate=request.terminate,
@@ -29,29 +29,29 @@ class MemoryRevokes(Revokes):
                 )
                 for request in requests
             ]
-            self._space.revokes.update({record.task_id: record for record in records})
+            self._state.revokes.update({record.task_id: record for record in records})
             return records
 
     def get(self, task_ids: Sequence[str]) -> dict[str, RevokeRecord]:
-        with self._space.changed:
-            live = {id: self._space.revokes[id] for id in task_ids if id in self._space.revokes}
+        with self._state.changed:
+            live = {id: self._state.revokes[id] for id in task_ids if id in self._state.revokes}
             return {id: record for id, record in live.items() if not self._is_expired(record)}
 
     def since(self, version: int, *, limit: int) -> list[RevokeRecord]:
-        with self._space.changed:
-            later = [r for r in self._space.revokes.values() if r.version > version and not self._is_expired(r)]
+        with self._state.changed:
+            later = [r for r in self._state.revokes.values() if r.version > version and not self._is_expired(r)]
             return sorted(later, key=lambda record: record.version)[:limit]
 
     def version(self) -> int:
-        with self._space.changed:
-            return self._space.last_number("revoke")
+        with self._state.changed:
+            return self._state.last_number("revoke")
 
     def prune(self) -> int:
-        with self._space.changed:
-            expired = [record.task_id for record in self._space.revokes.values() if self._is_expired(record)]
+        with self._state.changed:
+            expired = [record.task_id for record in self._state.revokes.values() if self._is_expired(record)]
             for task_id in expired:
-                del self._space.revokes[task_id]
+                del self._state.revokes[task_id]
             return len(expired)
 
     def _is_expired(self, record: RevokeRecord) -> bool:
-        return record.expires_at is not None and record.expires_at <= moment(self._space.clock())
+        return record.expires_at is not None and record.expires_at <= moment(self._state.clock())

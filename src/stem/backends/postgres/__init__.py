@@ -1,1 +1,1 @@
-"""The store in Postgres, for fleets: 13 or later, also behind a transaction-mode pooler."""
+"""Store everything in Postgres, for fleets: version 13 or later, also behind a transaction-mode pooler."""

@@ -1,24 +1,24 @@
-"""Push, claim, keep and end tasks in Postgres: one statement a verb."""
+"""Push, claim, renew and settle tasks in Postgres: one SQL function per operation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from stem.backends.postgres.bell import NOTIFY, News, Pushed, news, notices
-from stem.backends.postgres.columns import array, column, json_text, numbers
-from stem.backends.postgres.exchange import Statement
-from stem.backends.postgres.housekeeping import Housekeeper
-from stem.backends.postgres.joining import joined
-from stem.backends.postgres.link import Timed
-from stem.backends.postgres.pushing import push, push_one
-from stem.backends.postgres.refusals import is_full_of_news
-from stem.backends.postgres.settling import done_columns, mixed_columns
-from stem.backends.postgres.space import Space, flushing
-from stem.backends.postgres.standing import PostgresStanding
-from stem.backends.postgres.statements import ask, call, numbered
-from stem.backends.standing import SIT_SECONDS
+from stem.backends.handoff import REGISTER_AGAIN_SECONDS
+from stem.backends.postgres.background_pruning import BackgroundPruner
+from stem.backends.postgres.connection.caller_transaction import joined
+from stem.backends.postgres.connection.deadline_connection import DeadlineConnection
+from stem.backends.postgres.connection.errors import is_notify_queue_full
+from stem.backends.postgres.connection.pq_exec import Statement
+from stem.backends.postgres.namespace import PostgresNamespace, flushing
+from stem.backends.postgres.notify.handoff import PostgresHandoff
+from stem.backends.postgres.notify.notifier import NOTIFY, Notification, PushNotice, notification, payloads
+from stem.backends.postgres.push_columns import push, push_one
+from stem.backends.postgres.settle_columns import done_columns, mixed_columns
+from stem.backends.postgres.statements import call, numbered, query_text
+from stem.backends.postgres.text_columns import array, column, json_text, numbers
 from stem.contracts.broker import Broker
-from stem.core.delivery import Delivery, Depth, Ending, Fallen, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
+from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import StoreRefused
 from stem.core.outcome import Done, Requeue, Retry
@@ -32,40 +32,40 @@ _FLOOD = 5000  # expired tasks after which a claim stops to commit; claim.sql sa
 
 
 @dataclass(frozen=True, slots=True)
-class Emptied:
-    """A claim has found less than it wanted. Who then waits need not look first, if nothing was told since."""
+class EmptyClaim:
+    """A claim found less than its limit. A wait that follows need not look first if nothing was notified since."""
 
     queues: list[str]
-    mark: int | None  # of what was told before
+    position: int | None  # of the listener, before the claim
     due_at: float  # when the next delayed one is due, by the machine's monotonic clock
 
 
 class PostgresBroker(Broker):
-    def __init__(self, space: Space, housekeeper: Housekeeper) -> None:
-        self._space = space
-        self._housekeeper = housekeeper
-        self._standing = PostgresStanding(space)
-        self._emptied: Emptied | None = None  # by the last claim
+    def __init__(self, namespace: PostgresNamespace, pruner: BackgroundPruner) -> None:
+        self._namespace = namespace
+        self._pruner = pruner
+        self._handoff = PostgresHandoff(namespace)
+        self._empty_claim: EmptyClaim | None = None  # by the last claim
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
         if not pushes:
             return []
-        space = self._space
+        namespace = self._namespace
         if len(pushes) == 1 and pushes[0].unique is None and connection is None:
             return [self._push_one(pushes[0])]
-        fresh = news({each.envelope.queue for each in pushes})
+        fresh = notification({each.envelope.queue for each in pushes})
         if connection is not None:
-            with joined(connection, space.link.address) as run:
-                receipts = push(run, space.schema, space.namespace, pushes)
-                run(NOTIFY, notices(space.bell.channel, fresh))  # heard when the caller commits
+            with joined(connection, namespace.client.address) as run:
+                receipts = push(run, namespace, pushes)
+                run(NOTIFY, payloads(namespace.notifier.channel, fresh))  # heard when the caller commits
             return receipts
-        receipts = push(space.link.rows, space.schema, space.namespace, pushes)
+        receipts = push(namespace.client.rows, namespace, pushes)
         if any(receipt.created for receipt in receipts):
-            space.tell(fresh)
+            namespace.notify(fresh)
         return receipts
 
     def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
-        if handed := self._standing.take():
+        if handed := self._handoff.take():
             return handed
         names = list(dict.fromkeys(queues))
         if not names or limit <= 0:
@@ -73,15 +73,15 @@ class PostgresBroker(Broker):
         while True:
             deliveries, expired = self._claim(names, min(limit, _MOST), lease_seconds)
             if expired:
-                self._space.tell(news(ended=expired))
-                self._housekeeper.note(len(expired))
+                self._namespace.notify(notification(ended=expired))
+                self._pruner.note(len(expired))
             if deliveries or len(expired) < _FLOOD:
                 return deliveries
 
     def wait(self, queues: Sequence[str], *, timeout_seconds: float) -> bool:
         return self._wait(queues, None, 0.0, timeout_seconds)
 
-    def stand_by(
+    def wait_for_handoff(
         self, queues: Sequence[str], *, room: Callable[[], int], lease_seconds: float, timeout_seconds: float
     ) -> bool:
         return self._wait(queues, room, lease_seconds, timeout_seconds)
@@ -89,49 +89,49 @@ class PostgresBroker(Broker):
     def _wait(
         self, queues: Sequence[str], room: Callable[[], int] | None, lease_seconds: float, timeout_seconds: float
     ) -> bool:
-        """With room it is about the seat as well."""
+        """With `room` the worker also registers for handoff."""
         names = list(dict.fromkeys(queues))
-        standing, times_left = self._standing, 0 if room is None else self._standing.enter()
-        if room is not None and standing.has_some:
+        handoff, withdrawals = self._handoff, 0 if room is None else self._handoff.begin_wait()
+        if room is not None and handoff.has_deliveries:
             return True
-        emptied = self._emptied
-        if emptied is not None and emptied.queues != names:
-            emptied = None
-        due_at = _due_at(None) if emptied is None else emptied.due_at
-        asked = Statement(ask("wait", self._space.schema), (self._space.namespace, array(names)))
+        empty_claim = self._empty_claim
+        if empty_claim is not None and empty_claim.queues != names:
+            empty_claim = None
+        due_at = _due_at(None) if empty_claim is None else empty_claim.due_at
+        asked = Statement(query_text("wait", self._namespace.schema), (self._namespace.name, array(names)))
 
         def is_due() -> bool:
-            return room is not None and (standing.times_left != times_left or standing.is_due(names, room()))
+            return room is not None and (handoff.withdrawals != withdrawals or handoff.is_due(names, room()))
 
         def look(left: float) -> bool | None:
             nonlocal due_at
             if room is not None and is_due():
-                is_ready, due = standing.sit(names, room(), lease_seconds, times_left)
+                is_ready, due = handoff.register(names, room(), lease_seconds, withdrawals)
             else:
-                ((ready, due),) = self._space.link.cells(asked, timeout_seconds=left)
+                ((ready, due),) = self._namespace.client.cells(asked, timeout_seconds=left)
                 is_ready = ready == "t"
             due_at = _due_at(due)
-            return True if is_ready or due_at <= monotonic() or standing.has_some else None
+            return True if is_ready or due_at <= monotonic() or handoff.has_deliveries else None
 
         def next_look() -> float:
-            return SIT_SECONDS if is_due() else due_at - monotonic() + 0.001
+            return REGISTER_AGAIN_SECONDS if is_due() else due_at - monotonic() + 0.001
 
-        def concerns(told: News) -> bool:
-            return told.any_queue or not told.queues.isdisjoint(names)
+        def concerns(change: Notification) -> bool:
+            return change.any_queue or not change.queues.isdisjoint(names)
 
-        # Whoever is woken claims at once: asking first whether it is worth it would only cost him the time.
-        found = self._space.listeners.work.until(
+        # A woken worker claims at once: to look first would only cost time.
+        found = self._namespace.listeners.work.wait_until(
             concerns,
             look,
             timeout_seconds,
             next_look,
-            on_news=True,
-            since=None if emptied is None else emptied.mark,
+            on_notification=True,
+            since=None if empty_claim is None else empty_claim.position,
         )
         return bool(found)
 
-    def stand_down(self, *, for_good: bool = False) -> list[Delivery]:
-        return self._standing.leave(for_good=for_good)
+    def stop_handoff(self, *, for_good: bool = False) -> list[Delivery]:
+        return self._handoff.withdraw(for_good=for_good)
 
     def start(self, leases: Sequence[Lease], *, worker: str, ago_seconds: Sequence[float] = ()) -> list[Lease]:
         began = begun_ago(leases, ago_seconds)
@@ -140,8 +140,8 @@ class PostgresBroker(Broker):
         first = dict(zip(reversed(leases), reversed(began), strict=True))  # of two for one lease the first counts
         unique = list(dict.fromkeys(leases))
         ago = numbers([first[lease] for lease in unique])
-        held = self._space.call("start", worker, *_columns(unique), ago)[0][0]
-        self._space.tell(news())
+        held = self._namespace.call("start", worker, *_columns(unique), ago)[0][0]
+        self._namespace.notify(notification())
         return self._refused(leases, unique, held)
 
     def report(self, reports: Sequence[Report], *, worker: str) -> list[Lease]:
@@ -156,7 +156,7 @@ class PostgresBroker(Broker):
             latest[report.lease] = encoded or latest.get(report.lease)
             began.setdefault(report.lease, max(0.0, report.ago_seconds))
         unique = list(places)
-        (held,) = self._space.call(
+        (held,) = self._namespace.call(
             "report",
             worker,
             *_columns(unique),
@@ -165,14 +165,14 @@ class PostgresBroker(Broker):
             column(progress),
             numbers([began[lease] for lease in unique]),
         )[0]
-        self._space.tell(news())
+        self._namespace.notify(notification())
         return self._refused([report.lease for report in reports], unique, held)
 
     def renew(self, leases: Sequence[Lease], *, lease_seconds: float) -> list[Lease]:
         if not leases:
             return []
         unique = list(dict.fromkeys(leases))
-        held = self._space.call("renew", *_columns(unique), lease_seconds)[0][0]
+        held = self._namespace.call("renew", *_columns(unique), lease_seconds)[0][0]
         return self._refused(leases, unique, held)
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
@@ -181,12 +181,12 @@ class PostgresBroker(Broker):
         first = {ending.lease: ending for ending in reversed(endings)}  # a second ending of a lease finds it gone
         batch = list(endings) if len(first) == len(endings) else [e for e in endings if first[e.lease] is e]
         if any(ending.follow_ups for ending in batch):
-            held = self._space.link.transaction(lambda conn: self._settle_and_push(conn, batch, worker))
-            self._space.tell(_told(batch))
+            held = self._namespace.client.transaction(lambda conn: self._settle_and_push(conn, batch, worker))
+            self._namespace.notify(_told(batch))
         else:
             held = self._settle(batch, worker)
         accepted = batch if held is None else [batch[place - 1] for place in held]
-        self._housekeeper.note(len(accepted))
+        self._pruner.note(len(accepted))
         if held is None and len(batch) == len(endings):
             return []
         kept = {id(ending) for ending in accepted}
@@ -194,29 +194,29 @@ class PostgresBroker(Broker):
         self._survived(survivors(refused, endings))
         return refused
 
-    def bury(self, fallen: Sequence[Fallen], *, worker: str) -> list[Receipt]:
-        if not fallen:
+    def insert_dead(self, calls: Sequence[DeadCall], *, worker: str) -> list[Receipt]:
+        if not calls:
             return []
-        receipts = self._space.link.transaction(lambda conn: self._push_and_bury(conn, fallen, worker))
-        self._space.tell(news(ended=[receipt.id for receipt in receipts if receipt.created]))
+        receipts = self._namespace.client.transaction(lambda conn: self._push_and_fail(conn, calls, worker))
+        self._namespace.notify(notification(ended=[receipt.id for receipt in receipts if receipt.created]))
         return receipts
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
-        rows = self._space.call("reclaim", min(limit, _MOST), min(max_deaths, _MOST), grace_seconds)
+        rows = self._namespace.call("reclaim", min(limit, _MOST), min(max_deaths, _MOST), grace_seconds)
         if rows:
-            self._space.tell(
-                news({queue for _, queue, dead in rows if not dead}, ended=[id for id, _, dead in rows if dead])
+            self._namespace.notify(
+                notification({queue for _, queue, dead in rows if not dead}, ended=[id for id, _, dead in rows if dead])
             )
         return Reclaimed([id for id, _, dead in rows if not dead], [id for id, _, dead in rows if dead])
 
     def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
         names = None if queues is None else list(dict.fromkeys(queues))
         counts = {name: Depth() for name in names or ()}
-        counts.update({row[0]: Depth(*row[1:]) for row in self._space.ask("depth", queues=names)})
+        counts.update({row[0]: Depth(*row[1:]) for row in self._namespace.query("depth", queues=names)})
         return counts
 
     def peek(self, queue: str, *, limit: int) -> list[Peeked]:
-        rows = self._space.ask("peek", queue=queue, limit=max(0, limit))
+        rows = self._namespace.query("peek", queue=queue, limit=max(0, limit))
         return [
             Peeked(id, name, queue, priority, attempt, moment(due_at), body.encode())
             for id, name, queue, priority, attempt, due_at, body in rows
@@ -224,59 +224,59 @@ class PostgresBroker(Broker):
 
     def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
         wanted = list(dict.fromkeys(task_ids))
-        cancelled = set(self._space.call("cancel", wanted, reason)[0][0]) if wanted else set()
+        cancelled = set(self._namespace.call("cancel", wanted, reason)[0][0]) if wanted else set()
         if cancelled:
-            self._space.tell(news(ended=list(cancelled)))
+            self._namespace.notify(notification(ended=list(cancelled)))
         return [id for id in wanted if id in cancelled]
 
     def find(self, task_id: str) -> Peeked | None:
-        rows = self._space.ask("find", id=task_id)
+        rows = self._namespace.query("find", id=task_id)
         if not rows:
             return None
         id, name, queue, priority, attempt, due_at, body = rows[0]
         return Peeked(id, name, queue, priority, attempt, moment(due_at), body.encode())
 
     def purge(self, queue: str) -> int:
-        up_to = self._space.ask("last_seq")[0][0]  # what is pushed from here on stays
+        up_to = self._namespace.query("last_seq")[0][0]  # what is pushed from here on stays
         purged = looks_in_vain = 0
         while (
             looks_in_vain < 2
         ):  # the first may miss what becomes ready between its look at the ready and at the delayed
-            ids = self._space.call("purge", queue, up_to, _PURGE_STEP)[0][0]
+            ids = self._namespace.call("purge", queue, up_to, _PURGE_STEP)[0][0]
             if ids:
-                self._space.tell(news(ended=ids))
+                self._namespace.notify(notification(ended=ids))
                 purged += len(ids)
             looks_in_vain = 0 if ids else looks_in_vain + 1
         return purged
 
     def _push_one(self, one: Push) -> Receipt:
-        """Whoever waits for it is told as it commits, and it is flushed before this returns."""
-        space = self._space
-        told = space.bell.along(one.envelope.queue)
+        """Waiting workers are notified as it commits, and it is flushed before this returns."""
+        namespace = self._namespace
+        notice = namespace.notifier.push_notice(one.envelope.queue)
         try:
-            created = self._pushed(one, told)
+            created = self._pushed(one, notice)
         except StoreRefused as error:
-            if told is None or not is_full_of_news(error):
+            if notice is None or not is_notify_queue_full(error):
                 raise
-            created = self._pushed(one, None)  # those who wait have their slow poll
-        if created and told is None:
-            space.tell(news([one.envelope.queue]))
+            created = self._pushed(one, None)  # waiting workers have their slow poll
+        if created and notice is None:
+            namespace.notify(notification([one.envelope.queue]))
         return Receipt(one.envelope.id, created=created)
 
-    def _pushed(self, one: Push, told: Pushed | None) -> bool:
-        space = self._space
-        stored = push_one(space.schema, space.namespace, one, told)
-        ((created,),) = space.link.cells(stored, None if told is None else flushing(space.schema))
+    def _pushed(self, one: Push, notice: PushNotice | None) -> bool:
+        namespace = self._namespace
+        stored = push_one(namespace, one, notice)
+        ((created,),) = namespace.client.cells(stored, None if notice is None else flushing(namespace.schema))
         return bool(created == "t")
 
     def _claim(self, queues: list[str], limit: int, lease_seconds: float) -> tuple[list[Delivery], list[str]]:
         """What is leased now, and the ids of what had expired, at least `_FLOOD` of them if there may be more."""
         deliveries, expired = [], []
-        self._emptied, mark = None, self._space.listeners.work.mark
-        found = self._space.quick("claim", array(queues), str(limit), str(lease_seconds))
+        self._empty_claim, position = None, self._namespace.listeners.work.position
+        found = self._namespace.call_as_text("claim", array(queues), str(limit), str(lease_seconds))
         for id, fence, name, queue, attempt, deaths, body in found:
             if id is None:
-                self._emptied = Emptied(queues, mark, _due_at(body))
+                self._empty_claim = EmptyClaim(queues, position, _due_at(body))
             elif fence is None:
                 expired.append(id)
             else:
@@ -285,39 +285,39 @@ class PostgresBroker(Broker):
         return deliveries, expired
 
     def _settle(self, batch: list[Ending], worker: str) -> list[int] | None:
-        """The news go along with it, also of those that turn out to be refused: who is woken for nothing sleeps again."""
-        space, fresh = self._space, _told(batch)
+        """The notification goes along, also for those that turn out to be refused: a wake-up for nothing does no harm."""
+        namespace, fresh = self._namespace, _told(batch)
         function, columns = self._columns(batch)
-        telling = space.bell.aboard(fresh)
-        settling = Statement(numbered(function, len(columns) + 2, space.schema), (space.namespace, worker, *columns))
-        ((held,),) = space.link.cells(settling, telling)
+        telling = namespace.notifier.as_statement(fresh)
+        settling = Statement(numbered(function, len(columns) + 2, namespace.schema), (namespace.name, worker, *columns))
+        ((held,),) = namespace.client.cells(settling, telling)
         if telling is None:
-            space.tell(fresh)
+            namespace.notify(fresh)
         return None if held is None else _numbers(held)
 
-    def _settle_and_push(self, conn: Timed, batch: list[Ending], worker: str) -> list[int] | None:
-        space = self._space
+    def _settle_and_push(self, conn: DeadlineConnection, batch: list[Ending], worker: str) -> list[int] | None:
+        namespace = self._namespace
         function, columns = self._columns(batch)
-        query = call(function, len(columns) + 2, space.schema)
-        held: list[int] | None = conn.execute(query, (space.namespace, worker, *columns)).fetchall()[0][0]
+        query = call(function, len(columns) + 2, namespace.schema)
+        held: list[int] | None = conn.execute(query, (namespace.name, worker, *columns)).fetchall()[0][0]
         accepted = batch if held is None else [batch[place - 1] for place in sorted(held)]
         follow_ups = [follow_up for ending in accepted for follow_up in ending.follow_ups]
         if follow_ups:
-            push(lambda q, v: conn.execute(q, v).fetchall(), space.schema, space.namespace, follow_ups)
+            push(lambda q, v: conn.execute(q, v).fetchall(), namespace, follow_ups)
         return held
 
-    def _push_and_bury(self, conn: Timed, fallen: Sequence[Fallen], worker: str) -> list[Receipt]:
-        """Pushed, leased and settled in one transaction: nobody sees them wait."""
-        space = self._space
-        pushes = [Push(each.envelope) for each in fallen]
-        receipts = push(lambda q, v: conn.execute(q, v).fetchall(), space.schema, space.namespace, pushes)
-        made = {each.envelope.id: each for each, receipt in zip(fallen, receipts, strict=True) if receipt.created}
+    def _push_and_fail(self, conn: DeadlineConnection, calls: Sequence[DeadCall], worker: str) -> list[Receipt]:
+        """Store, lease and settle the calls in one transaction: nobody sees them wait."""
+        namespace = self._namespace
+        pushes = [Push(each.envelope) for each in calls]
+        receipts = push(lambda q, v: conn.execute(q, v).fetchall(), namespace, pushes)
+        made = {each.envelope.id: each for each, receipt in zip(calls, receipts, strict=True) if receipt.created}
         if made:
-            told = {"ns": space.namespace, "ids": list(made), "attempts": [each.attempt for each in made.values()]}
-            conn.execute(ask("take_in", space.schema), told)
+            values = {"ns": namespace.name, "ids": list(made), "attempts": [each.attempt for each in made.values()]}
+            conn.execute(query_text("lease_dead", namespace.schema), values)
             columns = mixed_columns([Ending(Lease(id, 0), e.settlement, e.run_seconds) for id, e in made.items()])
-            query = call("settle", len(columns) + 2, space.schema)
-            conn.execute(query, (space.namespace, worker, *columns))
+            query = call("settle", len(columns) + 2, namespace.schema)
+            conn.execute(query, (namespace.name, worker, *columns))
         return receipts
 
     def _refused(self, asked: Sequence[Lease], sent: list[Lease], held: list[int] | None) -> list[Lease]:
@@ -328,9 +328,9 @@ class PostgresBroker(Broker):
         return refused
 
     def _survived(self, refused: list[Lease]) -> None:
-        """Whoever speaks has not died: what was reclaimed from it counts as no death."""
+        """A worker that reports has not died: what was reclaimed from it does not count as a death."""
         if refused:
-            self._space.call("survived", *_columns(list(dict.fromkeys(refused))))
+            self._namespace.call("survived", *_columns(list(dict.fromkeys(refused))))
 
     def _columns(self, batch: list[Ending]) -> tuple[str, list[str]]:
         if all(isinstance(ending.settlement, Done) and not ending.facts for ending in batch):
@@ -346,10 +346,10 @@ def _columns(leases: list[Lease]) -> tuple[str, str]:
     return column([lease.id for lease in leases]), numbers([lease.fence for lease in leases])
 
 
-def _told(batch: list[Ending]) -> News:
+def _told(batch: list[Ending]) -> Notification:
     queues = {push.envelope.queue for ending in batch for push in ending.follow_ups}
     ended = [each.lease.id for each in batch if not isinstance(each.settlement, Retry | Requeue)]
-    return news(queues, ended=ended, any_queue=len(ended) < len(batch))
+    return notification(queues, ended=ended, any_queue=len(ended) < len(batch))
 
 
 def _numbers(array: str) -> list[int]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from stem.backends.postgres.bell import News, news
-from stem.backends.postgres.columns import utf8
-from stem.backends.postgres.records import event
-from stem.backends.postgres.space import Space
+from stem.backends.postgres.codec import event
+from stem.backends.postgres.namespace import PostgresNamespace
+from stem.backends.postgres.notify.notifier import Notification, notification
+from stem.backends.postgres.text_columns import utf8
 from stem.contracts.events import Events
 from stem.core.errors import UsageError
 from stem.core.event import Event
@@ -24,8 +24,8 @@ GLANCE_SECONDS = 0.002
 
 
 class PostgresEvents(Events):
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, namespace: PostgresNamespace) -> None:
+        self._namespace = namespace
 
     def read(self, after: str | None, *, limit: int) -> list[Event]:
         rows = self._rows(after, limit)
@@ -33,7 +33,7 @@ class PostgresEvents(Events):
         while len(rows) < limit and self._is_hidden(str(rows[-1][0]) if rows else after, patient_until):
             rows = self._rows(after, limit)
         if rows:
-            self._space.flush()  # a crash of the server must not take back what somebody has read
+            self._namespace.flush()  # a crash of the server must not take back what somebody has read
         return [event(row) for row in rows]
 
     def head(self) -> str | None:
@@ -42,36 +42,36 @@ class PostgresEvents(Events):
         while self._is_hidden(head, patient_until):
             head = self._head()
         if head is not None:
-            self._space.flush()
+            self._namespace.flush()
         return head
 
     def wait(self, after: str | None, *, timeout_seconds: float) -> bool:
         txid, n = position(after)
 
         def look(left: float) -> bool | None:
-            return self._space.ask("events_any", txid=txid, n=n, timeout_seconds=left)[0][0] or None
+            return self._namespace.query("events_any", txid=txid, n=n, timeout_seconds=left)[0][0] or None
 
-        def concerns(told: News) -> bool:
+        def concerns(told: Notification) -> bool:
             return told.logged
 
-        return bool(self._space.listeners.log.until(concerns, look, timeout_seconds))
+        return bool(self._namespace.listeners.log.wait_until(concerns, look, timeout_seconds))
 
     def _note(self, kind: EventKind, worker: str, data: msgspec.Raw) -> None:
-        self._space.ask("note", kind=kind.value, worker=worker, data=utf8(data))
-        self._space.tell(news())
+        self._namespace.query("note", kind=kind.value, worker=worker, data=utf8(data))
+        self._namespace.notify(notification())
 
     def _rows(self, after: str | None, limit: int) -> list[tuple[Any, ...]]:
         txid, n = position(after)
-        return self._space.ask("events_read", txid=txid, n=n, limit=max(0, limit))
+        return self._namespace.query("events_read", txid=txid, n=n, limit=max(0, limit))
 
     def _head(self) -> str | None:
-        rows = self._space.ask("events_head")
+        rows = self._namespace.query("events_head")
         return str(rows[0][0]) if rows else None
 
     def _is_hidden(self, after: str | None, patient_until: float) -> bool:
         """True: something after the offset waits for an older transaction, and it is worth a second look."""
         txid, n = position(after)
-        if time.monotonic() >= patient_until or not self._space.ask("events_hidden", txid=txid, n=n)[0][0]:
+        if time.monotonic() >= patient_until or not self._namespace.query("events_hidden", txid=txid, n=n)[0][0]:
             return False
         time.sleep(GLANCE_SECONDS)
         return True

@@ -1,4 +1,4 @@
-"""The past in bulk from Postgres: the log by its offsets, tasks by their place in line, a short transaction a chunk."""
+"""Read history in bulk from Postgres: the log by offset, tasks by place in line, one short transaction per chunk."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 from psycopg import sql
 
-from stem.backends.postgres.columns import seconds
+from stem.backends.postgres.codec import merged_meta
+from stem.backends.postgres.connection.deadline_connection import DeadlineConnection, Row
 from stem.backends.postgres.events import PostgresEvents, position
-from stem.backends.postgres.link import Timed
-from stem.backends.postgres.records import merged_meta
-from stem.backends.postgres.space import Space
-from stem.backends.postgres.speaking import Row
-from stem.backends.postgres.statements import ask, text
+from stem.backends.postgres.namespace import PostgresNamespace
+from stem.backends.postgres.statements import query_text, text
+from stem.backends.postgres.text_columns import seconds
 from stem.contracts.history import ANY, Column, History, HistoryFilter, Relation, Slice, check_columns, cuts
 
 _ROWS = 4096  # in a chunk
@@ -22,22 +21,22 @@ _START = "0-0"  # before any event
 
 
 class PostgresHistory(History):
-    def __init__(self, space: Space) -> None:
-        self._space = space
-        self._events = PostgresEvents(space)
+    def __init__(self, namespace: PostgresNamespace) -> None:
+        self._namespace = namespace
+        self._events = PostgresEvents(namespace)
 
     def advance(self, after: str | None, *, limit: int) -> str | None:
         txid, n = position(after)
         head = self._events.head()  # waits a moment for transactions that are about to end
         if head is None or not _is_behind(head, after):
             return after
-        ((found,),) = self._ask("history_advance", txid=txid, n=n, limit=max(1, limit))
-        self._space.flush()  # it may be further than the head was
+        ((found,),) = self._query("history_advance", txid=txid, n=n, limit=max(1, limit))
+        self._namespace.flush()  # it may be further than the head was
         return after if found is None else str(found)
 
     def missed(self, after: str) -> int | None:
         txid, n = position(after)
-        ((is_known,),) = self._ask("history_missed", txid=txid, n=n)
+        ((is_known,),) = self._query("history_missed", txid=txid, n=n)
         return 0 if is_known else None
 
     def slices(
@@ -64,22 +63,24 @@ class PostgresHistory(History):
         if end is None:
             return []
         stretch = _stretch(after or _START, end)
-        ((total,),) = self._ask("history_count", **stretch)
+        ((total,),) = self._query("history_count", **stretch)
         if not total:
             return []
         step = -(-total // max(1, count))
-        between = [str(mark) for (mark,) in self._ask("history_cuts", **stretch, step=step)] if step < total else []
+        between = (
+            [str(offset) for (offset,) in self._query("history_cuts", **stretch, step=step)] if step < total else []
+        )
         return [after or _START, *between, end]
 
     def _task_marks(self, count: int) -> list[str]:
-        ((first, last),) = self._space.ask("history_ends")
+        ((first, last),) = self._namespace.query("history_ends")
         if first is None:
             return []
         pairs = cuts(first - 1, last, count)
         return [str(pairs[0][0]), *(str(high) for _, high in pairs)]
 
     def _event_chunks(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
-        query = _projected("history_events", ("offset", *columns), self._space.schema)
+        query = _projected("history_events", ("offset", *columns), self._namespace.schema)
         after, is_more = piece.after, True
         while is_more:
             rows = self._rows(query, piece.where, **_stretch(after, piece.upto), kinds=_kinds(piece.where))
@@ -91,7 +92,7 @@ class PostgresHistory(History):
 
     def _task_chunks(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
         read = [*columns, *(["progress"] if "meta" in columns else [])]
-        query = _projected("history_tasks", ("seq", *read), self._space.schema)
+        query = _projected("history_tasks", ("seq", *read), self._namespace.schema)
         after, upto, is_more = int(piece.after), int(piece.upto), True
         while is_more:
             rows = self._rows(query, piece.where, after=after, upto=upto, state=piece.where.state)
@@ -111,21 +112,21 @@ class PostgresHistory(History):
         }
         return self._ordered(query, {"limit": _ROWS, **shared, **values})
 
-    def _ask(self, name: str, **values: Any) -> list[Row]:
-        return self._ordered(ask(name, self._space.schema), values)
+    def _query(self, name: str, **values: Any) -> list[Row]:
+        return self._ordered(query_text(name, self._namespace.schema), values)
 
     def _ordered(self, query: bytes, values: Mapping[str, Any]) -> list[Row]:
-        def work(connection: Timed) -> list[Row]:
-            connection.execute(ask("history_ordered", self._space.schema))
-            return connection.execute(query, {"ns": self._space.namespace, **values}).fetchall()
+        def work(connection: DeadlineConnection) -> list[Row]:
+            connection.execute(query_text("history_ordered", self._namespace.schema))
+            return connection.execute(query, {"ns": self._namespace.name, **values}).fetchall()
 
-        return self._space.link.transaction(work)
+        return self._namespace.client.transaction(work)
 
 
 @cache
 def _projected(name: str, columns: tuple[str, ...], schema: str) -> bytes:
     """The statement with the columns that are asked for alone."""
-    inner = sql.SQL(text(f"asks/{name}.sql")).format(s=sql.Identifier(schema))
+    inner = sql.SQL(text(f"queries/{name}.sql")).format(s=sql.Identifier(schema))
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     return sql.SQL("SELECT {} FROM ({}) AS chunk").format(names, inner).as_bytes(None)
 

@@ -1,20 +1,20 @@
-"""Rate limits and places in Postgres. Keys and holders travel and lie as JSON strings, so that they may hold any character."""
+"""Keep rate limits and places in Postgres. Keys and holders are JSON strings, so they may contain any character."""
 
 from collections.abc import Sequence
 
-from stem.backends.postgres.columns import column, json_text, numbers
-from stem.backends.postgres.space import Space
+from stem.backends.postgres.namespace import PostgresNamespace
+from stem.backends.postgres.text_columns import column, json_text, numbers
 from stem.contracts.limiter import Bucket, Limiter, Place
 
 
 class PostgresLimiter(Limiter):
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, namespace: PostgresNamespace) -> None:
+        self._namespace = namespace
 
     def take(self, buckets: Sequence[Bucket]) -> list[float]:
         if not buckets:
             return []
-        answers: list[float] = self._space.call(
+        answers: list[float] = self._namespace.call(
             "take_tokens",
             column([json_text(bucket.key) for bucket in buckets]),
             numbers(bucket.pace_seconds for bucket in buckets),
@@ -25,7 +25,7 @@ class PostgresLimiter(Limiter):
     def hold(self, places: Sequence[Place]) -> list[bool]:
         if not places:
             return []
-        answers: list[bool] = self._space.call(
+        answers: list[bool] = self._namespace.call(
             "hold_places",
             *_held(places),
             numbers(place.limit for place in places),
@@ -35,7 +35,7 @@ class PostgresLimiter(Limiter):
 
     def free(self, places: Sequence[Place]) -> None:
         if places:
-            self._space.call("free_places", *_held(places))
+            self._namespace.call("free_places", *_held(places))
 
 
 def _held(places: Sequence[Place]) -> tuple[str, str]:

@@ -1,11 +1,11 @@
-"""Where a page of a listing begins: newest first, below the number that the cursor holds."""
+"""Find where a page of a listing begins: newest first, below the number that the cursor holds."""
 
 from stem.core.errors import UsageError
 
 TOP = 2**63 - 1  # above any number
 
 
-def below(cursor: str | None) -> int:
+def cursor_start(cursor: str | None) -> int:
     """Raises UsageError for a cursor that no page has given."""
     if cursor is None:
         return TOP

@@ -1,24 +1,24 @@
-"""Task records in Postgres."""
+"""Keep task records in Postgres."""
 
 from collections.abc import Sequence
 
-from stem.backends.postgres.bell import News, mark, news
-from stem.backends.postgres.columns import column, json_text, numbers, seconds, texts, utf8
-from stem.backends.postgres.paging import below
-from stem.backends.postgres.records import task_record
-from stem.backends.postgres.space import Space
+from stem.backends.postgres.codec import task_record
+from stem.backends.postgres.namespace import PostgresNamespace
+from stem.backends.postgres.notify.notifier import Notification, id_hash, notification
+from stem.backends.postgres.paging import cursor_start
+from stem.backends.postgres.text_columns import column, json_text, numbers, seconds, texts, utf8
 from stem.contracts.results import Results
 from stem.core.record import Page, TaskFilter, TaskRecord
 
 
 class PostgresResults(Results):
-    def __init__(self, space: Space) -> None:
-        self._space = space
-        self._ttl = space.retention.results_seconds
+    def __init__(self, namespace: PostgresNamespace) -> None:
+        self._namespace = namespace
+        self._ttl = namespace.retention.results_seconds
 
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
         found = (
-            {row[0]: row for row in self._space.ask("records_get", ids=list(task_ids), ttl=self._ttl)}
+            {row[0]: row for row in self._namespace.query("records_get", ids=list(task_ids), ttl=self._ttl)}
             if task_ids
             else {}
         )
@@ -26,24 +26,24 @@ class PostgresResults(Results):
 
     def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
         asked = list(task_ids)
-        marks = {mark(task_id) for task_id in asked}
+        hashes = {id_hash(task_id) for task_id in asked}
 
         def look(left: float) -> dict[str, TaskRecord] | None:
-            rows = self._space.ask("records_ended", ids=asked, ttl=self._ttl, timeout_seconds=left)
+            rows = self._namespace.query("records_ended", ids=asked, ttl=self._ttl, timeout_seconds=left)
             return {row[0]: task_record(row) for row in rows} or None
 
-        def concerns(told: News) -> bool:
-            return not told.ended.isdisjoint(marks)
+        def concerns(change: Notification) -> bool:
+            return not change.ended.isdisjoint(hashes)
 
-        found = self._space.listeners.ended.until(concerns, look, timeout_seconds) or {}
+        found = self._namespace.listeners.ended.wait_until(concerns, look, timeout_seconds) or {}
         return {id: found[id] for id in asked if id in found}
 
     def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
         if limit <= 0:
             return Page([], None)
-        rows = self._space.ask(
+        rows = self._namespace.query(
             "records_page",
-            below=below(cursor),
+            below=cursor_start(cursor),
             state=where.state,
             queue=where.queue,
             name=where.name,
@@ -64,8 +64,8 @@ class PostgresResults(Results):
             if record.id not in kept or _order(record) >= _order(kept[record.id]):
                 kept[record.id] = record
         batch = sorted(kept.values(), key=lambda record: record.id)  # all batches lock rows in one order
-        self._space.call("save_records", *_columns(batch))
-        self._space.tell(news(ended=[record.id for record in batch if record.is_terminal], logged=False))
+        self._namespace.call("save_records", *_columns(batch))
+        self._namespace.notify(notification(ended=[record.id for record in batch if record.is_terminal], logged=False))
 
 
 def _order(record: TaskRecord) -> tuple[int, int, int]:

@@ -1,10 +1,10 @@
-"""The SQL files, read once; the schema's name set in, quoted."""
+"""Read the SQL files once, and insert the quoted name of the schema."""
 
 from functools import cache
 from importlib.resources import files
 from typing import LiteralString
 
-VERSION = 12  # of the tables and verbs
+VERSION = 15  # of tables and functions
 OLDEST_SERVER = 130000  # that understands them
 
 _FOLDER = files(__package__) / "sql"
@@ -17,25 +17,25 @@ def text(path: str) -> LiteralString:
 
 
 @cache
-def ask(name: str, schema: str) -> bytes:
-    """A statement of sql/asks, ready to be executed."""
-    return text(f"asks/{name}.sql").format(s=identifier(schema)).encode()
+def query_text(name: str, schema: str) -> bytes:
+    """A statement of sql/queries for this schema."""
+    return text(f"queries/{name}.sql").format(s=identifier(schema)).encode()
 
 
 @cache
 def numbered(function: str, parameters: int, schema: str) -> bytes:
-    """A call of one of sql/verbs as libpq takes it, its parameters numbered."""
+    """A call of one of sql/functions as libpq takes it, its parameters numbered."""
     return _call(function, [f"${number}" for number in range(1, parameters + 1)], schema).encode()
 
 
 @cache
 def call(function: str, parameters: int, schema: str) -> str:
-    """A call of one of sql/verbs with so many positional parameters."""
+    """A call of one of sql/functions with so many positional parameters."""
     return _call(function, ["%s"] * parameters, schema)
 
 
 def identifier(*names: str) -> str:
-    """A name as Postgres quotes it; not by the driver, most of which would have to be imported for that."""
+    """A name as Postgres quotes it."""
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)
 
 

@@ -1,53 +1,55 @@
-"""Open the whole store: every seam, over one pool of connections."""
+"""Open the Postgres store: every contract, over one pool of connections."""
 
 from stem.backends.postgres import schema
-from stem.backends.postgres.address import address
-from stem.backends.postgres.bell import Bell, channel_of
+from stem.backends.postgres.background_pruning import BackgroundPruner
 from stem.backends.postgres.broker import PostgresBroker
+from stem.backends.postgres.connection.address import address
+from stem.backends.postgres.connection.connections import PostgresClient
 from stem.backends.postgres.deadletters import PostgresDeadLetters
 from stem.backends.postgres.events import PostgresEvents
 from stem.backends.postgres.heartbeats import PostgresHeartbeats
 from stem.backends.postgres.history import PostgresHistory
-from stem.backends.postgres.housekeeping import Housekeeper
 from stem.backends.postgres.limiter import PostgresLimiter
-from stem.backends.postgres.link import Link
-from stem.backends.postgres.listener import Listeners
 from stem.backends.postgres.locks import PostgresLocks
 from stem.backends.postgres.mail import PostgresMail
+from stem.backends.postgres.maintenance import PostgresUpkeep
+from stem.backends.postgres.namespace import CAPABILITIES, PostgresNamespace
+from stem.backends.postgres.notify.listener import Listeners
+from stem.backends.postgres.notify.notifier import Notifier, channel_of
 from stem.backends.postgres.results import PostgresResults
 from stem.backends.postgres.revokes import PostgresRevokes
 from stem.backends.postgres.rollups import PostgresRollups
-from stem.backends.postgres.space import CAPABILITIES, Space
-from stem.backends.postgres.staging import PostgresStaging
-from stem.backends.postgres.upkeep import PostgresUpkeep
+from stem.backends.postgres.staging.staging import PostgresStaging
 from stem.contracts.store import Store
-from stem.core.config import Settings
+from stem.core.settings.app import Settings
 
 
 def connect(url: str, settings: Settings) -> Store:
     """Open the database that the URL names, its schema made or migrated. `?schema=name` chooses another than `stem`;
     all other parameters are libpq's."""
     where = address(url, settings)
-    link = Link(where, settings.timeout_seconds)
-    schema.ensure(link)
+    client = PostgresClient(where, settings.timeout_seconds)
+    schema.ensure(client)
     channel = channel_of(where.schema, settings.namespace)
-    housekeeper = Housekeeper(link, settings.namespace, settings.retention)
-    space = Space(link, settings.namespace, Bell(link, channel), Listeners.of(link, channel), settings.retention)
+    pruner = BackgroundPruner(client, settings.namespace, settings.retention)
+    namespace = PostgresNamespace(
+        client, settings.namespace, Notifier(client, channel), Listeners.of(client, channel), settings.retention
+    )
     return Store(
         url=where.name,
         namespace=settings.namespace,
         capabilities=CAPABILITIES,
-        broker=PostgresBroker(space, housekeeper),
-        deadletters=PostgresDeadLetters(space),
-        results=PostgresResults(space),
-        events=PostgresEvents(space),
-        history=PostgresHistory(space),
-        revokes=PostgresRevokes(space),
-        locks=PostgresLocks(space),
-        limiter=PostgresLimiter(space),
-        heartbeats=PostgresHeartbeats(space),
-        mail=PostgresMail(space),
-        staging=PostgresStaging(space),
-        rollups=PostgresRollups(space),
-        upkeep=PostgresUpkeep(space, housekeeper),
+        broker=PostgresBroker(namespace, pruner),
+        deadletters=PostgresDeadLetters(namespace),
+        results=PostgresResults(namespace),
+        events=PostgresEvents(namespace),
+        history=PostgresHistory(namespace),
+        revokes=PostgresRevokes(namespace),
+        locks=PostgresLocks(namespace),
+        limiter=PostgresLimiter(namespace),
+        heartbeats=PostgresHeartbeats(namespace),
+        mail=PostgresMail(namespace),
+        staging=PostgresStaging(namespace),
+        rollups=PostgresRollups(namespace),
+        upkeep=PostgresUpkeep(namespace, pruner),
     )

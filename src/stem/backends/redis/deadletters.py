@@ -1,11 +1,11 @@
-"""Dead letters on Redis, walked in bounded stretches."""
+"""Keep dead letters on Redis, read in bounded stretches."""
 
 from collections.abc import Iterator
 
 import msgspec
 
-from stem.backends.redis import shapes
-from stem.backends.redis.space import Space, microseconds
+from stem.backends.redis.codec import stored_task, values
+from stem.backends.redis.namespace import RedisNamespace, microseconds
 from stem.contracts.deadletters import DeadLetters
 from stem.core.delivery import DeadFilter, DeadLetter
 from stem.core.record import Page, moment
@@ -13,7 +13,7 @@ from stem.core.record import Page, moment
 STRETCH = 1000  # letters looked at in one script call, at most
 
 
-class Query(msgspec.Struct, omit_defaults=True):
+class LetterQuery(msgspec.Struct, omit_defaults=True):
     """A filter and where to go on, as the scripts read it."""
 
     limit: int
@@ -31,8 +31,8 @@ class Query(msgspec.Struct, omit_defaults=True):
 
 
 class RedisDeadLetters(DeadLetters):
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, namespace: RedisNamespace) -> None:
+        self._namespace = namespace
 
     def get(self, task_id: str) -> DeadLetter | None:
         page = self.page(DeadFilter(ids=(task_id,)), limit=1)
@@ -45,8 +45,8 @@ class RedisDeadLetters(DeadLetters):
         query.before = None if cursor is None else int(cursor)
         found: list[tuple[int, DeadLetter]] = []
         while True:
-            last, *parts = self._space.run("letters", query)
-            found += map(shapes.numbered_letter, parts[::2], parts[1::2])
+            last, *parts = self._namespace.run("letters", query)
+            found += map(stored_task.numbered_letter, parts[::2], parts[1::2])
             if not last or len(found) > limit:
                 break
             query.before, query.limit, query.stretch = int(last), limit + 1 - len(found), STRETCH
@@ -58,17 +58,17 @@ class RedisDeadLetters(DeadLetters):
     ) -> list[str]:
         query = _query(where, limit)
         query.delay, query.dry_run = microseconds(delay_seconds), dry_run
-        query.at = shapes.json(moment(self._space.now()))
+        query.at = values.json(moment(self._namespace.now()))
         return [id for ids in self._steps("replay", query) for id in ids]
 
     def purge(self, where: DeadFilter, *, limit: int = 1000) -> int:
         return sum(len(ids) for ids in self._steps("drop", _query(where, limit)))
 
-    def _steps(self, script: str, query: Query) -> Iterator[list[str]]:
+    def _steps(self, script: str, query: LetterQuery) -> Iterator[list[str]]:
         left = query.limit
         while left > 0:
             query.limit = min(left, STRETCH)
-            last, ids = _step(self._space.run(script, query))
+            last, ids = _step(self._namespace.run(script, query))
             yield ids
             left -= len(ids)
             if last == "":
@@ -76,16 +76,16 @@ class RedisDeadLetters(DeadLetters):
             query.before, query.stretch = int(last), STRETCH
 
 
-def _query(where: DeadFilter, limit: int) -> Query:
-    return Query(
+def _query(where: DeadFilter, limit: int) -> LetterQuery:
+    return LetterQuery(
         limit=limit,
         stretch=min(STRETCH, limit),
         ids=None if where.ids is None else list(where.ids),
         queue=where.queue,
         name=where.name,
         reason=where.reason,
-        since=None if where.since is None else shapes.at(where.since),
-        till=None if where.until is None else shapes.at(where.until),
+        since=None if where.since is None else values.at(where.since),
+        till=None if where.until is None else values.at(where.until),
     )
 
 

@@ -1,6 +1,6 @@
-"""The past in bulk from Redis: the log's chunks as they lie in the stream, tasks by the index of their arrival.
+"""Read history in bulk from Redis: the log's chunks as the stream holds them, tasks by the index of their arrival.
 
-No scripts: filters are applied here, for the server has one thread, and fleets wait for it.
+Filters are applied here, not in scripts, because the server has one thread and fleets wait for it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from stem.backends.redis import shapes
-from stem.backends.redis.shapes import Stored
-from stem.backends.redis.space import Space
+from stem.backends.redis.codec import event_chunk, stored_task, values
+from stem.backends.redis.codec.stored_task import StoredTask
+from stem.backends.redis.namespace import RedisNamespace
 from stem.contracts.history import (
     COLUMNS,
     Column,
@@ -28,8 +28,8 @@ _TASKS = 2000  # read in one call
 
 
 class RedisHistory(NumberedHistory):
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, namespace: RedisNamespace) -> None:
+        self._namespace = namespace
 
     def chunks(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
         check_columns(piece.relation, columns)
@@ -40,12 +40,12 @@ class RedisHistory(NumberedHistory):
 
     def _log_ends(self) -> tuple[int, int]:
         """The newest offset given, and the newest one dropped."""
-        newest, dropped = self._space.link.call("HMGET", self._space.key("numbers"), "offset", "floor")
+        newest, dropped = self._namespace.client.call("HMGET", self._namespace.key("numbers"), "offset", "floor")
         return int(newest or 0), int(dropped or 0)
 
     def _index_ends(self) -> tuple[int, int]:
         """The last place in the index, and the one before the first."""
-        call, index = self._space.link.call, self._space.key("index")
+        call, index = self._namespace.client.call, self._namespace.key("index")
         first = call("ZRANGE", index, 0, 0, "WITHSCORES")
         last = call("ZREVRANGE", index, 0, 0, "WITHSCORES")
         return (int(last[1]), int(first[1]) - 1) if first and last else (0, 0)
@@ -53,8 +53,8 @@ class RedisHistory(NumberedHistory):
     def _events(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
         after, upto = int(piece.after), int(piece.upto)
         while after < upto:
-            entries = self._space.link.call(
-                "XRANGE", self._space.key("events"), f"{after + 1}-0", "+", "COUNT", _CHUNKS
+            entries = self._namespace.client.call(
+                "XRANGE", self._namespace.key("events"), f"{after + 1}-0", "+", "COUNT", _CHUNKS
             )
             rows: list[tuple[Any, ...]] = []
             for id, (_, packed) in entries:
@@ -72,31 +72,31 @@ class RedisHistory(NumberedHistory):
 
     def _tasks(self, piece: Slice, columns: Sequence[str]) -> Iterator[list[Column]]:
         after, upto = int(piece.after), int(piece.upto)
-        call, key = self._space.link.call, self._space.key
+        call, key = self._namespace.client.call, self._namespace.key
         while after < upto:
             found = call("ZRANGEBYSCORE", key("index"), f"({after}", upto, "WITHSCORES", "LIMIT", 0, _TASKS)
             if not found:
                 break
             packed = call("MGET", *(key("t:") + id.decode() for id in found[::2]))
-            tasks = [shapes.decode_task(each) for each in packed if each is not None]  # else swept since
+            tasks = [stored_task.decode_task(each) for each in packed if each is not None]  # else swept since
             yield _task_columns(tasks, piece.where, columns)
             after = int(found[-1])
 
 
 def _lines(packed: bytes) -> list[tuple[Any, ...]]:
     """The events of a chunk, without their offsets."""
-    told = _decode_told(packed)
+    told = _decode_chunk(packed)
     columns = [each if isinstance(each, list) else [each] * len(told.id) for each in msgspec.structs.astuple(told)]
     rows = list(zip(*columns, strict=True))
-    if shapes.RAN not in columns[0]:
+    if event_chunk.RAN not in columns[0]:
         return rows
     return [line for row in rows for line in _told_once(row)]
 
 
 def _told_once(row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """A row of the log, one an event."""
+    """Split a stored row into one row per event: a run that was logged at once has two."""
     kind, _, *fields = row
-    if kind != shapes.RAN:
+    if kind != event_chunk.RAN:
         return [row]
     started = fields[_STARTED]
     return [("started", started, *fields), ("succeeded", row[1], *fields)]
@@ -119,7 +119,7 @@ def _event_columns(rows: Sequence[tuple[Any, ...]], where: HistoryFilter, column
     return _chosen("events", where, columns, column)
 
 
-def _task_columns(tasks: Sequence[Stored], where: HistoryFilter, columns: Sequence[str]) -> list[Column]:
+def _task_columns(tasks: Sequence[StoredTask], where: HistoryFilter, columns: Sequence[str]) -> list[Column]:
     def column(name: str) -> Column:
         match name:
             case "state":
@@ -147,11 +147,11 @@ def _without_false(values: Column) -> Column:
 def _meta(meta: dict[str, str] | bool) -> str:
     if not isinstance(meta, dict):
         return "{}"
-    return "{" + ",".join(f"{shapes.json(key)}:{text}" for key, text in meta.items()) + "}"
+    return "{" + ",".join(f"{values.json(key)}:{text}" for key, text in meta.items()) + "}"
 
 
 _STARTED = 6  # among the fields of a row after its kind and moment
-_decode_told = msgspec.msgpack.Decoder(shapes.Told).decode
+_decode_chunk = msgspec.msgpack.Decoder(event_chunk.EventChunk).decode
 
 # Where a task's field has another name than the column.
 _FIELDS = {

@@ -1,22 +1,22 @@
-"""Task records on Redis."""
+"""Keep task records on Redis."""
 
 import time
 from collections.abc import Sequence
 
 import msgspec
 
-from stem.backends.redis import shapes
-from stem.backends.redis.space import Space, pack
+from stem.backends.redis.codec import stored_task, values
+from stem.backends.redis.namespace import RedisNamespace, pack
 from stem.contracts.results import Results
 from stem.core.errors import StoreUnavailable
 from stem.core.record import Page, TaskFilter, TaskRecord
 
-STRETCH = 1000  # records looked at in one script call, at most
+STRETCH = 1000  # records per script call, at most
 AGAIN_SECONDS = 0.2  # between attempts to reach a server that is gone
 
 
-class Query(msgspec.Struct, omit_defaults=True):
-    """A filter and where to go on, as the script reads it."""
+class RecordQuery(msgspec.Struct, omit_defaults=True):
+    """A filter and the position to continue from, as records.lua reads it."""
 
     limit: int
     stretch: int = 0
@@ -30,21 +30,21 @@ class Query(msgspec.Struct, omit_defaults=True):
 
 
 class RedisResults(Results):
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, namespace: RedisNamespace) -> None:
+        self._namespace = namespace
 
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
         return self._get(list(task_ids), None)
 
     def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
-        """Outlasts a server that goes away and comes back within the time."""
+        """Survive a server that goes away and comes back within the time."""
         end = time.monotonic() + timeout_seconds
         while True:
             try:
                 return self._wait(list(task_ids), end - time.monotonic())
             except StoreUnavailable:
                 left = end - time.monotonic()
-                if left <= 0 or self._space.link.is_closed:
+                if left <= 0 or self._namespace.client.is_closed:
                     raise
                 time.sleep(min(left, AGAIN_SECONDS))
 
@@ -55,8 +55,8 @@ class RedisResults(Results):
         query.before = None if cursor is None else int(cursor)
         found: list[tuple[int, TaskRecord]] = []
         while True:
-            last, *tasks = self._space.run("records", query)
-            found += [(task.seq, shapes.record(task)) for task in map(shapes.decode_task, tasks)]
+            last, *tasks = self._namespace.run("records", query)
+            found += [(task.seq, stored_task.record(task)) for task in map(stored_task.decode_task, tasks)]
             if not last or len(found) > limit:
                 break
             query.before, query.limit, query.stretch = int(last), limit + 1 - len(found), STRETCH
@@ -65,14 +65,20 @@ class RedisResults(Results):
 
     def save(self, records: Sequence[TaskRecord]) -> None:
         if records:
-            self._space.run("save", [record.id for record in records], pack([shapes.stored(each) for each in records]))
+            self._namespace.run(
+                "save", [record.id for record in records], pack([stored_task.stored(each) for each in records])
+            )
 
     def _get(self, task_ids: list[str], within: float | None) -> dict[str, TaskRecord]:
         found: dict[str, TaskRecord] = {}
         for first in range(0, len(task_ids), STRETCH):
             ids = task_ids[first : first + STRETCH]
-            packed = self._space.run("get", ids, within=within)
-            found |= {id: shapes.record(shapes.decode_task(each)) for id, each in zip(ids, packed, strict=True) if each}
+            packed = self._namespace.run("get", ids, within=within)
+            found |= {
+                id: stored_task.record(stored_task.decode_task(each))
+                for id, each in zip(ids, packed, strict=True)
+                if each
+            }
         return found
 
     def _wait(self, task_ids: list[str], timeout_seconds: float) -> dict[str, TaskRecord]:
@@ -81,7 +87,7 @@ class RedisResults(Results):
         def look(left: float) -> dict[str, TaskRecord]:
             return {id: each for id, each in self._get(task_ids, left).items() if each.is_terminal}
 
-        return self._space.wait(
+        return self._namespace.wait(
             ["ended"],
             look,
             timeout_seconds=timeout_seconds,
@@ -89,16 +95,16 @@ class RedisResults(Results):
         )
 
 
-def _query(where: TaskFilter, limit: int) -> Query:
-    return Query(
+def _query(where: TaskFilter, limit: int) -> RecordQuery:
+    return RecordQuery(
         limit=limit,
         stretch=min(STRETCH, limit),
         state=where.state,
         queue=where.queue,
         name=where.name,
-        since=None if where.since is None else shapes.at(where.since),
-        till=None if where.until is None else shapes.at(where.until),
-        meta=None if where.meta is None else {key: shapes.json(value) for key, value in where.meta.items()},
+        since=None if where.since is None else values.at(where.since),
+        till=None if where.until is None else values.at(where.until),
+        meta=None if where.meta is None else {key: values.json(value) for key, value in where.meta.items()},
     )
 
 

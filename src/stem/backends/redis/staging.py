@@ -1,4 +1,4 @@
-"""Staged pushes on Redis: chunks in lists, made tasks by one script. Nothing else is served while that runs."""
+"""Stage pushes on Redis: chunks in lists, which one script makes tasks. Redis serves nobody else while it runs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
@@ -7,38 +7,39 @@ from typing import Any
 
 import msgspec
 
-from stem.backends.redis import shapes
-from stem.backends.redis.link import Link
-from stem.backends.redis.space import Space, microseconds, milliseconds, pack
-from stem.contracts.staging import FRONT, LEFTOVER_SECONDS, Alike, Calls, Part, Promotion, Staging, incomplete
+from stem.backends.redis.codec import script_input, values
+from stem.backends.redis.connection.connections import RedisClient
+from stem.backends.redis.namespace import RedisNamespace, microseconds, milliseconds, pack
+from stem.backends.tenants import staged_tenants
+from stem.contracts.staging import FRONT, LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, UniformBodies, incomplete
 from stem.core.errors import StoreRefused
 
-MOST = 500_000  # rows a promotion: the server stands still for it, and refuses everybody after five seconds of that
+MOST = 500_000  # rows per promotion: Redis serves nobody meanwhile, and after five seconds refuses all calls
 PROMOTION_SECONDS = 60.0
-CHUNK = 200  # rows that are alike; as many events as an entry of the log holds
+CHUNK = 200  # uniform rows; as many events as an entry of the log holds
 
 
 class RedisStaging(Staging):
-    def __init__(self, space: Space, open_patient: Callable[[], Link]) -> None:
-        """A patient link has time enough for a promotion."""
-        self._space = space
+    def __init__(self, namespace: RedisNamespace, open_patient: Callable[[], RedisClient]) -> None:
+        """A patient client has time enough for a promotion."""
+        self._namespace = namespace
         self._open_patient = open_patient
 
     def promoted(self, job: str) -> Promotion | None:
-        packed = self._space.link.call("GET", self._space.key(f"promoted:{_name(job)}"))
+        packed = self._namespace.client.call("GET", self._namespace.key(f"promoted:{_name(job)}"))
         return None if packed is None else Promotion(*_decode_counts(packed))
 
     def _stage(self, job: str, part: str, calls: Calls) -> None:
         given = (_name(job), part, len(calls.ids), milliseconds(LEFTOVER_SECONDS))
-        self._space.run("stage", given, *(_alike(calls) or _unlike(calls)))
+        self._namespace.run("stage", given, *(_uniform(calls) or _mixed(calls)))
 
     def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
         wanted = [(part.name, part.rows) for part in parts if part.rows]
-        link = self._open_patient()
+        client = self._open_patient()
         try:
-            answer = _decode(self._space.run("stage_promote", (_name(job), wanted, MOST), through=link))
+            answer = _decode(self._namespace.run("stage_promote", (_name(job), wanted, MOST), through=client))
         finally:
-            link.close()
+            client.close()
         match answer:
             case [int(created), int(known)]:
                 return Promotion(created, known)
@@ -52,51 +53,55 @@ class RedisStaging(Staging):
                 )
 
     def _discard(self, job: str) -> None:
-        self._space.run("stage_discard", _name(job))
+        self._namespace.run("stage_discard", _name(job))
 
 
 def _name(job: str) -> str:
-    """Any name as one that makes a key of its own."""
+    """Turn any job name into one that can be part of a key."""
     return sha256(job.encode()).hexdigest()[:32]
 
 
-def _alike(calls: Calls) -> list[bytes]:
-    """Chunks of pushes that differ in id and body only; none where these differ in more."""
+def _uniform(calls: Calls) -> list[bytes]:
+    """Encode chunks of pushes that differ only in id and body; an empty list if the calls differ in more."""
     kind = calls.one_kind()
     if kind is None or any(value is not None for value in kind[3:]):
         return []
+    tenants = staged_tenants(calls.bodies) or [None]
+    if tenants.count(tenants[0]) < len(tenants):
+        return []
     bodies = _template(calls)
-    if bodies is None or _longest(bodies) > shapes.SMALL:
+    if bodies is None or _longest(bodies) > script_input.SMALL:
         return []
     name, queue, priority, *_ = kind
     fields = b"".join(map(pack, (name, queue, priority, False, False)))
-    head = b"\x99" + b"".join(map(pack, (True, name, queue, priority, bodies.between, bodies.behind))) + _text(fields)
+    head = b"\x9a" + b"".join(map(pack, (True, name, queue, priority, bodies.between, bodies.behind))) + _text(fields)
     ids, args = list(map(pack, bodies.ids)), list(map(pack, bodies.args))
+    data = pack(False if tenants[0] is None else values.json({"tenant": tenants[0]}))
     return [
-        head + _text(_list(ids[first : first + CHUNK])) + _list(args[first : first + CHUNK])
+        head + _text(_list(ids[first : first + CHUNK])) + _list(args[first : first + CHUNK]) + data
         for first in range(0, len(ids), CHUNK)
     ]
 
 
-def _template(calls: Calls) -> Alike | None:
-    """Their bodies without what begins each; None where one of them begins otherwise, as with an id that JSON escapes."""
-    if isinstance(calls.bodies, Alike):
+def _template(calls: Calls) -> UniformBodies | None:
+    """Split the bodies after their ids; None if a body begins otherwise, as with an id that JSON escapes."""
+    if isinstance(calls.bodies, UniformBodies):
         return calls.bodies
     fronts = [f"{FRONT}{id}" for id in calls.ids]
     if not all(map(str.startswith, calls.bodies, fronts)):
         return None
     rest = [body[len(front) :] for body, front in zip(calls.bodies, fronts, strict=True)]
-    return Alike(calls.ids, "", rest, "")
+    return UniformBodies(calls.ids, "", rest, "")
 
 
-def _longest(bodies: Alike) -> int:
-    """No body is longer."""
+def _longest(bodies: UniformBodies) -> int:
+    """An upper bound of the length of a body."""
     args, ids = max(map(len, bodies.args)), max(map(len, bodies.ids))
     return len(FRONT) + ids + len(bodies.between) + args + len(bodies.behind)
 
 
-def _unlike(calls: Calls) -> list[bytes]:
-    """Chunks of any pushes, as push.lua takes them."""
+def _mixed(calls: Calls) -> list[bytes]:
+    """Encode chunks of any pushes, as push.lua reads them."""
     rows = list(_pushed(calls))
     return [
         b"\x93" + pack(False) + pack(calls.ids[first : first + CHUNK]) + _text(pack(rows[first : first + CHUNK]))
@@ -104,7 +109,7 @@ def _unlike(calls: Calls) -> list[bytes]:
     ]
 
 
-def _pushed(calls: Calls) -> Iterator[shapes.Pushed]:
+def _pushed(calls: Calls) -> Iterator[script_input.Pushed]:
     moments = (
         calls.delays_seconds,
         calls.dues_at,
@@ -115,7 +120,7 @@ def _pushed(calls: Calls) -> Iterator[shapes.Pushed]:
     columns: list[Any] = [repeat(None) if each is None else each for each in (*moments, calls.metas)]
     rows = zip(calls.ids, calls.names, calls.queues, calls.priorities, calls.bodies, *columns, strict=False)
     for id, name, queue, priority, body, *times, meta in rows:
-        large = body if len(body) > shapes.SMALL else False
+        large = body if len(body) > script_input.SMALL else False
         options = [False if time is None else microseconds(time) for time in times]
         texts = False if meta is None else {key: bytes(raw).decode() for key, raw in _decode_meta(meta).items()}
         is_plain = not (any(times) or large)

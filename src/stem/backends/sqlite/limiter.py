@@ -1,10 +1,10 @@
-"""Rate limits and places in an SQLite file."""
+"""Keep rate limits and places in an SQLite file."""
 
 import random
 import sqlite3
 from collections.abc import Sequence
 
-from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
 from stem.contracts.limiter import Bucket, Limiter, Place
 from stem.core import ratelimit
@@ -12,15 +12,15 @@ from stem.core.ratelimit import Level
 
 
 class SqliteLimiter(Limiter):
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, namespace: SqliteNamespace) -> None:
+        self._namespace = namespace
 
     def take(self, buckets: Sequence[Bucket]) -> list[float]:
         if not buckets:
             return []
-        with self._space.file.writing() as connection:
+        with self._namespace.database.writing() as connection:
             levels = self._levels(connection, buckets)
-            before, now = dict(levels), self._space.now()
+            before, now = dict(levels), self._namespace.now()
             answers = [_take(levels, bucket, now) for bucket in buckets]
             self._put(connection, buckets, before, levels)
         return answers
@@ -28,23 +28,23 @@ class SqliteLimiter(Limiter):
     def hold(self, places: Sequence[Place]) -> list[bool]:
         if not places:
             return []
-        space = self._space
-        with space.file.writing() as connection:
-            now = space.now()
-            rows = [(space.ns, each.key, each.holder, now + each.ttl_seconds, now, each.limit) for each in places]
+        namespace = self._namespace
+        with namespace.database.writing() as connection:
+            now = namespace.now()
+            rows = [(namespace.ns, each.key, each.holder, now + each.ttl_seconds, now, each.limit) for each in places]
             return [connection.execute(SQL["place_hold"], row).rowcount == 1 for row in rows]
 
     def free(self, places: Sequence[Place]) -> None:
         if not places:
             return
-        with self._space.file.writing() as connection:
-            rows = [(self._space.ns, place.key, place.holder) for place in places]
+        with self._namespace.database.writing() as connection:
+            rows = [(self._namespace.ns, place.key, place.holder) for place in places]
             connection.executemany(SQL["place_free"], rows)
 
     def _levels(self, connection: sqlite3.Connection, buckets: Sequence[Bucket]) -> dict[str, Level]:
         levels = {}
         for key in dict.fromkeys(bucket.key for bucket in buckets):
-            row = connection.execute(SQL["bucket_get"], (self._space.ns, key)).fetchone()
+            row = connection.execute(SQL["bucket_get"], (self._namespace.ns, key)).fetchone()
             if row is not None:
                 levels[key] = Level(*row)
         return levels
@@ -58,7 +58,7 @@ class SqliteLimiter(Limiter):
     ) -> None:
         """Only what has changed: a backlog that is sent away as a whole writes nothing."""
         rows = [
-            (self._space.ns, key, *level, ratelimit.full_at(level, burst))
+            (self._namespace.ns, key, *level, ratelimit.full_at(level, burst))
             for key, burst in {bucket.key: bucket.burst for bucket in buckets}.items()
             if (level := after[key]) != before.get(key)
         ]
@@ -71,7 +71,7 @@ def _take(levels: dict[str, Level], bucket: Bucket, now: float) -> float:
         pace_seconds=bucket.pace_seconds,
         burst=bucket.burst,
         now=now,
-        chance=random.random(),  # noqa: S311 - nothing secret
+        random_fraction=random.random(),  # noqa: S311 - nothing secret
     )
     levels[bucket.key] = level
     return answer

@@ -1,14 +1,14 @@
-"""Drop what retention has outlived, in bounded steps; now and then also without being asked."""
+"""Delete what is past its retention, in bounded steps; writers call it once a minute."""
 
 import time
 from contextlib import suppress
 
-from stem.backends.sqlite import log
-from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.log import event_rows
+from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.staging import prune_leftovers
 from stem.backends.sqlite.statements import SQL
 from stem.core.errors import StoreRefused, StoreUnavailable
-from stem.core.watch import LOST_SECONDS
+from stem.core.reclaim_watch import LOST_SECONDS
 
 _STEP = 1000
 _CALM_SECONDS = 60.0
@@ -16,15 +16,15 @@ _BUSY_SHARE = 10  # while there is more to drop, dropping takes one part in this
 
 
 class Pruner:
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, namespace: SqliteNamespace) -> None:
+        self._namespace = namespace
         self._next_at = time.monotonic() + _CALM_SECONDS
 
     def prune(self) -> int:
         return sum(self._dropped())
 
     def prune_now_and_then(self) -> None:
-        """Called with every batch of writes: old rows go even where nobody runs a janitor."""
+        """Called with every batch of writes, so that old rows go even if nobody calls `prune`."""
         began = time.monotonic()
         if began < self._next_at:
             return
@@ -35,13 +35,13 @@ class Pruner:
 
     def _dropped(self) -> list[int]:
         """How much went of each kind; of one that came to its bound there may be more."""
-        space = self._space
-        leftovers = prune_leftovers(space)
+        namespace = self._namespace
+        leftovers = prune_leftovers(namespace)
         if not self._is_anything_old():
             return [leftovers]  # without the writers' lock
-        with space.file.writing() as connection:
-            now = space.now()
-            horizon = now - space.retention.results_seconds
+        with namespace.database.writing() as connection:
+            now = namespace.now()
+            horizon = now - namespace.retention.results_seconds
             bounded = (
                 ("task_prune", horizon),
                 ("unique_prune", now),
@@ -59,18 +59,18 @@ class Pruner:
             )
             return [
                 leftovers,
-                *(connection.execute(SQL[name], (space.ns, until, _STEP)).rowcount for name, until in bounded),
-                *(connection.execute(SQL[name], (space.ns, until)).rowcount for name, until in small),
-                log.prune(connection, space, now, _STEP),
+                *(connection.execute(SQL[name], (namespace.ns, until, _STEP)).rowcount for name, until in bounded),
+                *(connection.execute(SQL[name], (namespace.ns, until)).rowcount for name, until in small),
+                event_rows.prune(connection, namespace, now, _STEP),
             ]
 
     def _is_anything_old(self) -> bool:
-        space, now = self._space, self._space.now()
-        horizon = now - space.retention.results_seconds
-        given = (space.ns, now, horizon, self._minute_horizon(now))
-        with space.file.reading() as connection:
+        namespace, now = self._namespace, self._namespace.now()
+        horizon = now - namespace.retention.results_seconds
+        given = (namespace.ns, now, horizon, self._minute_horizon(now))
+        with namespace.database.reading() as connection:
             (is_old,) = connection.execute(SQL["prune_any"], given).fetchone()
-            return bool(is_old) or bool(log.outlived(connection, space, now, events=1))
+            return bool(is_old) or bool(event_rows.outlived(connection, namespace, now, events=1))
 
     def _minute_horizon(self, now: float) -> int:
-        return int((now - self._space.retention.events_seconds) * 1_000_000)
+        return int((now - self._namespace.retention.events_seconds) * 1_000_000)

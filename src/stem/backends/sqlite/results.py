@@ -1,13 +1,13 @@
-"""Task records in an SQLite file."""
+"""Keep task records in an SQLite file."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
-from stem.backends.sqlite.task import from_json, json_or_none
+from stem.backends.sqlite.tasks.task_row import from_json, json_or_none
 from stem.contracts.results import Results
 from stem.core.lifecycle import State
 from stem.core.record import Page, TaskError, TaskFilter, TaskRecord, moment, moment_or_none, noted
@@ -16,12 +16,12 @@ _STATES = {state.value: state for state in State}
 
 
 class SqliteResults(Results):
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, namespace: SqliteNamespace) -> None:
+        self._namespace = namespace
 
     def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
-        with self._space.file.reading() as connection:
-            given = (self._space.ns, _ids(task_ids), self._horizon())
+        with self._namespace.database.reading() as connection:
+            given = (self._namespace.ns, _ids(task_ids), self._horizon())
             rows = connection.execute(SQL["record_get"], given).fetchall()
         return {row[1]: _record(row) for row in rows}
 
@@ -29,21 +29,21 @@ class SqliteResults(Results):
         wanted = _ids(task_ids)
 
         def any_ended() -> bool:
-            with self._space.file.reading() as connection:
-                given = (self._space.ns, wanted, self._horizon())
+            with self._namespace.database.reading() as connection:
+                given = (self._namespace.ns, wanted, self._horizon())
                 return connection.execute(SQL["record_ended"], given).fetchone() is not None
 
-        if not self._space.sleep_until(any_ended, timeout_seconds, {"done"}):
+        if not self._namespace.sleep_until(any_ended, timeout_seconds, {"done"}):
             return {}
         return {id: record for id, record in self.get(task_ids).items() if record.is_terminal}
 
     def page(self, where: TaskFilter, *, limit: int, cursor: str | None = None) -> Page[TaskRecord]:
         if limit <= 0:
             return Page([], None)
-        space = self._space
+        namespace = self._namespace
         parameters = {
-            "first": space.first,
-            "last": space.last if cursor is None else space.first + int(cursor) - 1,
+            "first": namespace.first,
+            "last": namespace.last if cursor is None else namespace.first + int(cursor) - 1,
             "state": None if where.state is None else where.state.value,
             "queue": where.queue,
             "name": where.name,
@@ -53,28 +53,28 @@ class SqliteResults(Results):
             "meta": None if where.meta is None else msgspec.json.encode(where.meta).decode(),
             "limit": limit + 1,
         }
-        with space.file.reading() as connection:
+        with namespace.database.reading() as connection:
             rows = connection.execute(SQL["record_page"], parameters).fetchall()
         more = len(rows) > limit
-        return Page([_record(row) for row in rows[:limit]], str(rows[limit - 1][0] - space.first) if more else None)
+        return Page([_record(row) for row in rows[:limit]], str(rows[limit - 1][0] - namespace.first) if more else None)
 
     def save(self, records: Sequence[TaskRecord]) -> None:
         if not records:
             return
-        space = self._space
-        with space.file.writing() as connection:
-            fresh = space.first + space.take_numbers(connection, "seq", len(records))
+        namespace = self._namespace
+        with namespace.database.writing() as connection:
+            fresh = namespace.first + namespace.take_numbers(connection, "seq", len(records))
             for offset, record in enumerate(records):
                 # One by one: a record may stand twice in the batch.
-                rows = connection.execute(SQL["record_get"], (space.ns, _ids([record.id]), 0.0)).fetchall()
+                rows = connection.execute(SQL["record_get"], (namespace.ns, _ids([record.id]), 0.0)).fetchall()
                 if not rows or _order(record) >= _order(_record(rows[0])):
                     seq = rows[0][0] if rows else fresh + offset
-                    connection.execute(SQL["record_save"], _saved_row(seq, space.ns, record))
-        space.ring({"done"})
+                    connection.execute(SQL["record_save"], _saved_row(seq, namespace.ns, record))
+        namespace.ring({"done"})
 
     def _horizon(self) -> float:
         """Records that ended up to here are outlived."""
-        return self._space.now() - self._space.retention.results_seconds
+        return self._namespace.now() - self._namespace.retention.results_seconds
 
 
 def _ids(task_ids: Sequence[str]) -> str:

@@ -1,21 +1,21 @@
-"""What was counted of each minute, in an SQLite file."""
+"""Keep the figures of each minute in an SQLite file."""
 
 from collections.abc import Iterator, Sequence
 
-from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
-from stem.contracts.rollups import Cell, Rollups
+from stem.contracts.rollups import RollupCell, Rollups
 
 
 class SqliteRollups(Rollups):
-    def __init__(self, space: Space) -> None:
-        self._space = space
+    def __init__(self, namespace: SqliteNamespace) -> None:
+        self._namespace = namespace
 
-    def _put(self, cells: Sequence[Cell]) -> None:
-        with self._space.file.writing() as connection:
-            connection.executemany(SQL["rollup_put"], [(self._space.ns, *cell) for cell in cells])
+    def _put(self, cells: Sequence[RollupCell]) -> None:
+        with self._namespace.database.writing() as connection:
+            connection.executemany(SQL["rollup_put"], [(self._namespace.ns, *cell) for cell in cells])
 
     def _read(self, since: int, until: int) -> Iterator[str | bytes]:
-        with self._space.file.reading() as connection:
-            rows = connection.execute(SQL["rollup_read"], (self._space.ns, since, until)).fetchall()
+        with self._namespace.database.reading() as connection:
+            rows = connection.execute(SQL["rollup_read"], (self._namespace.ns, since, until)).fetchall()
         return (body for (body,) in rows)

@@ -1,28 +1,28 @@
-"""Create or migrate our tables, beside whatever else lives in the file, however many processes start at once."""
+"""Create or migrate the tables, beside any others in the file, however many processes start at once."""
 
 import random
 import sqlite3
 import time
 from pathlib import Path
 
-from stem.backends.sqlite.file import File
-from stem.backends.sqlite.refusals import is_busy
+from stem.backends.sqlite.connection.database import Database
+from stem.backends.sqlite.connection.errors import is_busy
 from stem.backends.sqlite.statements import SQL, migrations
 from stem.core.errors import StoreRefused
 
 
-def prepare(file: File, namespace: str, timeout_seconds: float) -> int:
+def prepare(database: Database, namespace: str, timeout_seconds: float) -> int:
     """Bring the file to this version's schema; returns the namespace's number. Writes nothing to a file that is not ours."""
     steps = migrations()
-    with file.reading() as connection:
-        version = _version(connection, file.path, latest=max(steps))
+    with database.reading() as connection:
+        version = _version(connection, database.path, latest=max(steps))
     if version == 0:
-        with file.bare() as connection:
+        with database.bare() as connection:
             _use_write_ahead_log(connection, timeout_seconds)
     if version < max(steps):
-        with file.writing() as connection:
-            _migrate(connection, file.path, steps)
-    return _namespace(file, namespace)
+        with database.writing() as connection:
+            _migrate(connection, database.path, steps)
+    return _namespace(database, namespace)
 
 
 def _version(connection: sqlite3.Connection, path: Path, *, latest: int) -> int:
@@ -73,11 +73,11 @@ def _migrate(connection: sqlite3.Connection, path: Path, steps: dict[int, list[s
             connection.execute(SQL["meta_put"], ("schema_version", str(number)))
 
 
-def _namespace(file: File, name: str) -> int:
-    with file.reading() as connection:
+def _namespace(database: Database, name: str) -> int:
+    with database.reading() as connection:
         row = connection.execute(SQL["namespace_get"], (name,)).fetchone()
     if row is None:
-        with file.writing() as connection:
+        with database.writing() as connection:
             connection.execute(SQL["namespace_put"], (name,))
             row = connection.execute(SQL["namespace_get"], (name,)).fetchone()
     number: int = row[0]

@@ -1,4 +1,4 @@
-"""Staged pushes beside an SQLite file: a file a job, read by the one transaction that makes tasks of them."""
+"""Stage pushes in one file per job beside the database. One transaction reads it and makes them tasks."""
 
 import os
 import sqlite3
@@ -12,16 +12,17 @@ from pathlib import Path
 
 import msgspec
 
-from stem.backends.sqlite import log
-from stem.backends.sqlite.refusals import is_busy, translated
-from stem.backends.sqlite.space import Space
+from stem.backends.sqlite.connection.errors import is_busy, translated
+from stem.backends.sqlite.log import event_rows
+from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
-from stem.contracts.staging import LEFTOVER_SECONDS, Alike, Calls, Part, Promotion, Staging, incomplete
+from stem.backends.tenants import staged_tenants
+from stem.contracts.staging import LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, UniformBodies, incomplete
 from stem.core.errors import StemError, StoreRefused
 from stem.runtime.files import folder_beside, make_file, make_folder_beside
 
-# A job's file need not outlive the machine, for then the job is over too; a kill in the middle of a write is undone by
-# the journal, which costs next to nothing where rows are only added.
+# A job's file need not survive a crash of the machine, because the job would not either. The journal undoes a write that
+# was killed half-way, and costs next to nothing if rows are only added.
 _PRAGMAS = ("page_size = 16384", "journal_mode = TRUNCATE", "synchronous = OFF", "cache_size = -16384")
 _WAIT_SECONDS = 60.0  # for others that stage parts of the same job
 _GLANCE_SECONDS = 0.001
@@ -29,20 +30,21 @@ _TAILS = ("", "-journal")
 
 
 class SqliteStaging(Staging):
-    def __init__(self, space: Space) -> None:
-        self._space = space
-        self._folder = stage_folder(space)
+    def __init__(self, namespace: SqliteNamespace) -> None:
+        self._namespace = namespace
+        self._folder = stage_folder(namespace)
 
     def promoted(self, job: str) -> Promotion | None:
-        with self._space.file.reading() as connection:
+        with self._namespace.database.reading() as connection:
             return self._remembered(connection, job)
 
     def _stage(self, job: str, part: str, calls: Calls) -> None:
-        one = calls.one_kind()
-        alike = calls.bodies if one is not None and isinstance(calls.bodies, Alike) else None
-        pieces = (None, None) if alike is None else (alike.between, alike.behind)
-        texts = calls.bodies if alike is None else alike.args
-        different = [one] if one is not None else list(dict.fromkeys(calls.kinds()))
+        tenants = staged_tenants(calls.bodies)
+        one = _one_kind(calls, tenants)
+        uniform = calls.bodies if one is not None and isinstance(calls.bodies, UniformBodies) else None
+        pieces = (None, None) if uniform is None else (uniform.between, uniform.behind)
+        texts = calls.bodies if uniform is None else uniform.args
+        different = [one] if one is not None else list(dict.fromkeys(_kinds(calls, tenants)))
         runs = list(_runs(calls.ids)) if one is not None else []  # all this before others have to wait
         with self._opened(job) as connection:
             _begin(connection)
@@ -52,7 +54,7 @@ class SqliteStaging(Staging):
             rows = [(place, number, *kind, *pieces) for kind, place in kinds.items()]
             connection.executemany(SQL["stage_kind_add"], rows)
             connection.executemany(SQL["stage_run_add"], [(last + 1, *run) for run in runs])
-            places = repeat(last + 1) if one is not None else map(kinds.__getitem__, calls.kinds())
+            places = repeat(last + 1) if one is not None else map(kinds.__getitem__, _kinds(calls, tenants))
             connection.executemany(SQL["stage_row_add"], zip(places, calls.ids, texts, strict=False))
             connection.execute("COMMIT")
 
@@ -71,17 +73,17 @@ class SqliteStaging(Staging):
     def _promote_now(self, job: str, parts: Sequence[Part]) -> Promotion:
         with self._opened(job):
             pass  # so that there is one to read from, however empty
-        with self._space.file.writing_from(self._file(job)) as connection:
+        with self._namespace.database.writing_from(self._file(job)) as connection:
             # Looked up again: another process may have been first.
             promotion = self._remembered(connection, job)
             queues: set[str] = set()
             if promotion is None:
                 numbers = _whole(connection, job, parts)
                 promotion = self._make_tasks(connection, numbers, sum(part.rows for part in parts), queues)
-                row = (self._space.ns, job, promotion.created, promotion.known, self._space.now())
+                row = (self._namespace.ns, job, promotion.created, promotion.known, self._namespace.now())
                 connection.execute(SQL["stage_job_put"], row)
         if promotion.created:
-            self._space.ring({"events", *(f"queue:{queue}" for queue in queues)})
+            self._namespace.ring({"events", *(f"queue:{queue}" for queue in queues)})
         self._discard(job)
         return promotion
 
@@ -92,37 +94,41 @@ class SqliteStaging(Staging):
         ((last,),) = connection.execute(SQL["stage_last"]).fetchall()
         if not rows:
             return Promotion(0, 0)
-        now = self._space.now()
-        floor = self._space.first + self._space.take_numbers(connection, "seq", last) - 1
+        now = self._namespace.now()
+        floor = self._namespace.first + self._namespace.take_numbers(connection, "seq", last) - 1
         chosen = (floor, now, msgspec.json.encode(numbers).decode())
         created = connection.execute(SQL["stage_tasks"], chosen).rowcount
+        if created < rows:
+            horizon = now - self._namespace.retention.results_seconds
+            if connection.execute(SQL["stage_outlived"], (floor, chosen[2], horizon)).rowcount:
+                created += connection.execute(SQL["stage_tasks"], chosen).rowcount
         new = (*chosen, created == rows)
         connection.execute(SQL["stage_ready"], new)
         if connection.execute(SQL["stage_any_delayed"], chosen).fetchone()[0]:
             connection.execute(SQL["stage_delayed"], new)
         if created:
             with closing(self._runs(connection, chosen, created, rows)) as runs:
-                queues |= log.append_enqueued(connection, self._space, runs, now, created)
+                queues |= event_rows.append_enqueued(connection, self._namespace, runs, now, created)
         return Promotion(created, rows - created)
 
     def _runs(
         self, connection: sqlite3.Connection, chosen: tuple[int, float, str], created: int, rows: int
-    ) -> Generator[log.Run, None, None]:
+    ) -> Generator[event_rows.Run, None, None]:
         if created == rows == connection.execute(SQL["stage_runs_count"], chosen).fetchone()[0]:
             yield from connection.execute(SQL["stage_runs"], chosen)
             return
         told = connection.execute(SQL["stage_told"], (*chosen, created == rows))
-        for (name, queue), alike in groupby(told, key=itemgetter(1, 2)):
-            while run := [id for id, _, _ in islice(alike, log.EVENTS_A_ROW)]:
-                yield len(run), ",".join(run), name, queue
+        for (name, queue, tenant), group in groupby(told, key=itemgetter(1, 2, 3)):
+            while run := [id for id, *_ in islice(group, event_rows.EVENTS_A_ROW)]:
+                yield len(run), ",".join(run), name, queue, tenant
 
     def _remembered(self, connection: sqlite3.Connection, job: str) -> Promotion | None:
-        row = connection.execute(SQL["stage_job_get"], (self._space.ns, job)).fetchone()
+        row = connection.execute(SQL["stage_job_get"], (self._namespace.ns, job)).fetchone()
         return None if row is None else Promotion(*row)
 
     def _file(self, job: str) -> Path:
         # The number is that of the tables' shape: what another version of us has left is not gone on with.
-        return self._folder / sha256(f"{self._space.ns}/{job}/2".encode()).hexdigest()[:32]
+        return self._folder / sha256(f"{self._namespace.ns}/{job}/3".encode()).hexdigest()[:32]
 
     @contextmanager
     def _opened(self, job: str) -> Iterator[sqlite3.Connection]:
@@ -141,9 +147,9 @@ class SqliteStaging(Staging):
                 yield connection
 
     def _make(self, path: Path) -> None:
-        """In a folder that is no planted link, and open to those who may use the store."""
+        """Create the file in a folder that is no planted link, with the permissions of the database."""
         try:
-            store = self._space.file.path.stat()
+            store = self._namespace.database.path.stat()
             make_folder_beside(store, self._folder)
             with folder_beside(store, self._folder):
                 make_file(path, store.st_mode & 0o666)
@@ -151,14 +157,14 @@ class SqliteStaging(Staging):
             raise StoreRefused(f"{self._folder} cannot be used ({error.strerror}); remove it.") from error
 
 
-def stage_folder(space: Space) -> Path:
-    return Path(f"{space.file.path}-stage")
+def stage_folder(namespace: SqliteNamespace) -> Path:
+    return Path(f"{namespace.database.path}-stage")
 
 
-def prune_leftovers(space: Space) -> int:
-    """Drop the files that nobody has written to for a day; of any namespace, for their age says it all."""
+def prune_leftovers(namespace: SqliteNamespace) -> int:
+    """Drop the files that nobody has written to for a day; of any namespace, because only their age counts."""
     gone = 0
-    with suppress(OSError), folder_beside(space.file.path.stat(), stage_folder(space)) as folder:
+    with suppress(OSError), folder_beside(namespace.database.path.stat(), stage_folder(namespace)) as folder:
         for name in os.listdir(folder):
             age_seconds = time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
             if "-" not in name and age_seconds >= LEFTOVER_SECONDS:
@@ -187,10 +193,22 @@ def _remove(path: Path | str, folder: int | None = None) -> None:
             os.unlink(f"{path}{tail}", dir_fd=folder)
 
 
+def _kinds(calls: Calls, tenants: list[str | None] | None) -> Iterator[tuple[object, ...]]:
+    """The kind and the tenant of each push."""
+    return ((*kind, tenant) for kind, tenant in zip(calls.kinds(), tenants or repeat(None), strict=False))
+
+
+def _one_kind(calls: Calls, tenants: list[str | None] | None) -> tuple[object, ...] | None:
+    kind = calls.one_kind()
+    if kind is None or (tenants is not None and tenants.count(tenants[0]) < len(tenants)):
+        return None
+    return (*kind, None if tenants is None else tenants[0])
+
+
 def _runs(ids: Sequence[str]) -> Iterator[tuple[int, str]]:
     """In pieces that fit a row of the log: how many, and the ids with commas between them."""
-    for first in range(0, len(ids), log.EVENTS_A_ROW):
-        run = ids[first : first + log.EVENTS_A_ROW]
+    for first in range(0, len(ids), event_rows.EVENTS_A_ROW):
+        run = ids[first : first + event_rows.EVENTS_A_ROW]
         yield len(run), ",".join(run)
 
 

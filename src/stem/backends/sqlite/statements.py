@@ -1,4 +1,4 @@
-"""The SQL of this store: a statement a file, read once."""
+"""Read the SQL of this store once: one statement per file."""
 
 from collections.abc import Mapping
 from importlib.resources import files
@@ -15,7 +15,7 @@ def migrations() -> dict[int, list[str]]:
 
 
 def _body(text: str) -> str:
-    """Without the comments, because sqlite3 looks at the first word to tell reads from writes."""
+    """Strip the comments, because sqlite3 looks at the first word to tell reads from writes."""
     return "\n".join(line for line in text.splitlines() if not line.startswith("--"))
 
 

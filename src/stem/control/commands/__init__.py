@@ -1,5 +1,1 @@
-"""What workers can be asked, a file a subject."""
-
-from stem.control.commands import autoscale, inspect, isolates, ping, queues, ratelimit, revoke, shutdown
-
-__all__ = ["autoscale", "inspect", "isolates", "ping", "queues", "ratelimit", "revoke", "shutdown"]
+"""The control commands, one file each. Every module of this folder is imported, and registers its command."""

@@ -1,9 +1,9 @@
-"""Stop."""
+"""Stop workers."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from stem.contracts.control import ShutdownMode
-from stem.control.registry import Call, Payload, command
+from stem.control.registry import Call, Option, Payload, command
 
 Spelling = Literal["warm", "soft", "hard", "cold", "force"]
 
@@ -11,16 +11,21 @@ _MODES: dict[Spelling, ShutdownMode] = {"warm": "warm", "soft": "soft", "hard": 
 
 
 class Shutdown(Payload, frozen=True):
-    mode: Spelling = "warm"
+    mode: Annotated[Spelling, Option("--mode", "How to stop; cold means soft, force means hard.")] = "warm"
 
 
-@command(
-    "shutdown",
-    Shutdown,
-    changes=True,
-    help="Stop workers: warm lets tasks end, soft gives them a grace, hard puts them back at once.",
-)
+@command("shutdown", changes=True, rows=lambda told: [(f"{told['mode']} shutdown begun",)])
 def shutdown(call: Call[Shutdown]) -> dict[str, Any]:
+    """Stop workers. Returns when they have begun to stop.
+
+    \b
+    warm  lets tasks end
+    soft  tells tasks to stop, and gives them a grace
+    hard  puts tasks back into their queues at once
+
+    \b
+    Example: stem worker shutdown --mode warm --worker worker-a
+    """
     mode = _MODES[call.payload.mode]
     call.worker.shutdown(mode)
     return {"mode": mode, "state": "draining"}

@@ -1,1 +1,1 @@
-"""The ways by which commands and replies travel."""
+"""The transports that carry commands and replies."""

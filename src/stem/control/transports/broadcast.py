@@ -1,8 +1,8 @@
-"""One publication reaches all workers; those it is not for stay silent."""
+"""Sends a command to all workers at once, as a publication; those it is not for ignore it."""
 
 from stem.contracts.control import ControlTransport
 from stem.contracts.mail import Mail, Subscription
-from stem.control.transports.post import REPLY_SECONDS, Post
+from stem.control.transports.control_mail import REPLY_SECONDS, ControlMail
 from stem.core.control import Command, Reply
 from stem.core.errors import UsageError
 
@@ -15,11 +15,11 @@ class BroadcastTransport(ControlTransport):
     def __init__(
         self, mail: Mail, namespace: str, worker_id: str | None = None, *, reply_seconds: float = REPLY_SECONDS
     ) -> None:
-        self._post = Post(mail, namespace, reply_seconds)
-        self._subscription: Subscription | None = None if worker_id is None else self._post.subscribe()
+        self._mail = ControlMail(mail, namespace, reply_seconds)
+        self._subscription: Subscription | None = None if worker_id is None else self._mail.subscribe()
 
     def send_command(self, command: Command) -> str:
-        self._post.to_all(command)
+        self._mail.to_all(command)
         return self.name
 
     def receive_commands(self, timeout_seconds: float) -> list[bytes]:
@@ -28,10 +28,10 @@ class BroadcastTransport(ControlTransport):
         return self._subscription.receive(timeout_seconds=timeout_seconds)
 
     def send_reply(self, reply: Reply) -> None:
-        self._post.reply(reply)
+        self._mail.reply(reply)
 
     def receive_replies(self, request_id: str, timeout_seconds: float) -> list[Reply]:
-        return self._post.replies(request_id, timeout_seconds)
+        return self._mail.replies(request_id, timeout_seconds)
 
     def forget(self, request_id: str) -> None:
         """What still comes expires."""

@@ -1,10 +1,10 @@
-"""Several transports: the workers that the first one does not reach are asked by the next."""
+"""Chains transports: the workers that one does not reach are asked by the next."""
 
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from stem.contracts.control import AskingSide
+from stem.contracts.control import CommandSender
 from stem.core.control import ALL, Command, Reply
 from stem.core.errors import StemError, StoreUnavailable, UsageError
 
@@ -13,17 +13,17 @@ log = logging.getLogger("stem.control")
 _TURN_SECONDS = 0.05  # how long one transport is waited for before the next one is looked at
 
 
-class Chain(AskingSide):
+class TransportChain(CommandSender):
     """Falls back for workers that a command could not be sent to, never for silent ones: they may have obeyed. A worker
-    that gets a command twice obeys it once. `workers` says who is there, so that a command to all is chained, too."""
+    that gets a command twice obeys it once. `workers` returns the live workers, so that a command to all is chained as well."""
 
-    def __init__(self, transports: Sequence[AskingSide], workers: Callable[[], Collection[str]] = tuple) -> None:
+    def __init__(self, transports: Sequence[CommandSender], workers: Callable[[], Collection[str]] = tuple) -> None:
         if not transports:
             raise UsageError("A chain needs at least one transport.")
         self.name = ">".join(each.name for each in transports)
         self._transports = list(transports)
         self._workers = workers
-        self._carriers: dict[str, list[AskingSide]] = {}
+        self._carriers: dict[str, list[CommandSender]] = {}
 
     def send_command(self, command: Command) -> str:
         left = frozenset(self._workers() if ALL in command.targets else command.targets)
@@ -32,9 +32,11 @@ class Chain(AskingSide):
             try:
                 left -= _sent(transport, command, left)
             except UsageError:
-                raise  # no other way would make it a better command
+                raise  # no other transport would accept it
             except StemError as error:
-                log.warning("control.fallback from=%s request=%s: %s", transport.name, command.request_id, error)
+                log.warning(
+                    "control.transport_skipped from=%s request=%s: %s", transport.name, command.request_id, error
+                )
                 reasons.append(f"{transport.name}: {error}")
                 continue
             carriers.append(transport)
@@ -68,7 +70,7 @@ class Chain(AskingSide):
             transport.close()
 
 
-def _sent(transport: AskingSide, command: Command, workers: frozenset[str]) -> frozenset[str]:
+def _sent(transport: CommandSender, command: Command, workers: frozenset[str]) -> frozenset[str]:
     """Those it is on its way to. Where nobody is known to be there, it is sent to all that the transport finds."""
     if workers:
         return transport.reach(command, workers)

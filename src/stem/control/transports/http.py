@@ -1,4 +1,4 @@
-"""The asker's side of control over HTTP: a command posted to each worker's endpoint, its reply read from an event stream."""
+"""The caller's side of control over HTTP: posts a command to each worker's endpoint and reads its reply from an event stream."""
 
 import logging
 import socket
@@ -12,11 +12,11 @@ from pathlib import PurePath
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 
-from stem.contracts.control import AskingSide
+from stem.contracts.control import CommandSender
 from stem.contracts.heartbeats import Heartbeats
-from stem.control.transports.http_allowed import Allowed
-from stem.control.transports.http_endpoint import ALIVE_SECONDS, COMMAND_PATH, REPLY_PATH
-from stem.control.transports.post import read_replies
+from stem.control.transports.control_mail import read_replies
+from stem.control.transports.http_allowed import AllowedEndpoints
+from stem.control.transports.http_paths import ALIVE_SECONDS, COMMAND_PATH, REPLY_PATH
 from stem.core.control import ALL, MAX_REPLY_BYTES, Command, Reply, encode_command
 from stem.core.errors import StoreUnavailable
 
@@ -28,7 +28,7 @@ ENDPOINT_EXTRA = "controlUrl"  # where a worker's heartbeat says what its endpoi
 Endpoints = Callable[[], Mapping[str, str]]
 
 
-class HttpTransport(AskingSide):
+class HttpTransport(CommandSender):
     """`endpoints` gives the URL of each worker that has one, and `allowed` says which of those may be sent anything.
     Sending succeeds when at least one target took the command; the others will be seen as silent."""
 
@@ -40,11 +40,11 @@ class HttpTransport(AskingSide):
         *,
         token: str | None = None,
         tls: ssl.SSLContext | None = None,
-        allowed: Allowed | None = None,
+        allowed: AllowedEndpoints | None = None,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> None:
         self._endpoints = endpoints
-        self._allowed = allowed or Allowed(has_authority=tls is not None)
+        self._allowed = allowed or AllowedEndpoints(has_authority=tls is not None)
         self._token = token
         self._tls = tls
         self._deadline_seconds = deadline_seconds
@@ -102,7 +102,7 @@ class HttpTransport(AskingSide):
             self.forget(command.request_id)
             raise StoreUnavailable(f"No worker could be reached over HTTP ({'; '.join(told[:5])}).")
         for each in told:
-            log.warning("control.unreached request=%s %s", command.request_id, each)
+            log.warning("control.worker_unreached request=%s %s", command.request_id, each)
         return frozenset(chosen.keys() - reasons.keys())
 
     def _open(
@@ -135,7 +135,7 @@ def _chosen(known: Mapping[str, str], workers: Collection[str]) -> dict[str, str
 
 
 def endpoints_of(heartbeats: Heartbeats) -> Endpoints:
-    """The endpoints that workers tell of in their heartbeats. Whoever can write those can name any host: see `Allowed`."""
+    """The endpoints that workers announce in their heartbeats. Anybody who can write those can name any host."""
 
     def known() -> Mapping[str, str]:
         beats = [pulse.heartbeat for pulse in heartbeats.all()]
@@ -145,7 +145,7 @@ def endpoints_of(heartbeats: Heartbeats) -> Endpoints:
     return known
 
 
-def asker_tls(
+def caller_tls(
     ca_file: PurePath | None = None, cert_file: PurePath | None = None, key_file: PurePath | None = None
 ) -> ssl.SSLContext:
     """Trusts that authority, or the system's; shows the certificate where an endpoint asks for one."""
@@ -170,7 +170,7 @@ class _Exchange:
         self._stream: socket.socket | None = None
 
     def start(self, body: bytes, headers: dict[str, str]) -> None:
-        Thread(target=self._run, args=(body, headers), name="control-http-asking", daemon=True).start()
+        Thread(target=self._run, args=(body, headers), name="control-http-caller", daemon=True).start()
 
     def failure(self) -> str | None:
         if not self.taken.done():
@@ -196,7 +196,7 @@ class _Exchange:
             if not self.taken.done():
                 self.taken.set_exception(error)
             elif not self._is_stopped:
-                log.warning("control.stream-lost worker=%s: %s", self.worker_id, error)
+                log.warning("control.stream_lost worker=%s: %s", self.worker_id, error)
         finally:
             self._connection.close()
 

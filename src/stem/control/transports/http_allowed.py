@@ -20,7 +20,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedEndpoints:
     """`hosts` as `STEM_CONTROL_HTTP_ALLOW` has them: a host, `*.` and a domain, each perhaps with a port. Named, they are
     all that is allowed. `has_authority`: `STEM_CONTROL_CA` is set, and certificates are checked against it."""
 

@@ -1,4 +1,4 @@
-"""The same boxes and channel, looked at now and then: for stores that can wake nobody."""
+"""Polls the mailboxes and the channel, for stores that cannot wake a waiting reader."""
 
 import time
 from collections.abc import Callable, Collection
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from stem.contracts.control import ControlTransport
 from stem.contracts.mail import Mail, Subscription
-from stem.control.transports.post import REPLY_SECONDS, Post
+from stem.control.transports.control_mail import REPLY_SECONDS, ControlMail
 from stem.core.control import Command, Reply
 from stem.core.errors import UsageError
 
@@ -30,35 +30,35 @@ class PollingTransport(ControlTransport):
         poll_seconds: float = POLL_SECONDS,
         reply_seconds: float = REPLY_SECONDS,
     ) -> None:
-        self._post = Post(mail, namespace, reply_seconds)
+        self._mail = ControlMail(mail, namespace, reply_seconds)
         self._worker_id = worker_id
-        self._subscription: Subscription | None = None if worker_id is None else self._post.subscribe()
+        self._subscription: Subscription | None = None if worker_id is None else self._mail.subscribe()
         self._poll_seconds = poll_seconds
         self._looked_at = -poll_seconds
         self._closed = Event()
 
     def send_command(self, command: Command) -> str:
-        self._post.to_each(command)
+        self._mail.to_each(command)
         return self.name
 
     def reach(self, command: Command, workers: Collection[str]) -> frozenset[str]:
-        return self._post.to_these(command, workers)
+        return self._mail.to_these(command, workers)
 
     def receive_commands(self, timeout_seconds: float) -> list[bytes]:
         if self._worker_id is None or self._subscription is None:
             raise UsageError("This transport was opened for asking; give it a worker_id to hear commands.")
         worker_id, subscription = self._worker_id, self._subscription
         return self._poll(
-            lambda: self._post.commands(worker_id, 0) + subscription.receive(timeout_seconds=0), timeout_seconds
+            lambda: self._mail.commands(worker_id, 0) + subscription.receive(timeout_seconds=0), timeout_seconds
         )
 
     def send_reply(self, reply: Reply) -> None:
-        self._post.reply(reply)
+        self._mail.reply(reply)
 
     def receive_replies(self, request_id: str, timeout_seconds: float) -> list[Reply]:
-        found = self._poll(lambda: self._post.replies(request_id, 0), timeout_seconds)
-        # The asker's time may be up before the next look is due; a reply that is there counts.
-        return found or self._post.replies(request_id, 0)
+        found = self._poll(lambda: self._mail.replies(request_id, 0), timeout_seconds)
+        # The caller's time may be up before the next look is due; a reply that is there counts.
+        return found or self._mail.replies(request_id, 0)
 
     def forget(self, request_id: str) -> None:
         """What still comes expires."""

@@ -1,4 +1,4 @@
-"""A session in this process's own JVM: warm between tasks, and dead with the process."""
+"""Sessions in a JVM of this process, which stays warm between tasks and dies with the process."""
 
 import logging
 import os
@@ -12,24 +12,26 @@ from typing import TYPE_CHECKING, Any
 from stem.contracts.engine import Attempt
 from stem.pipeline.jobs import orphans
 from stem.pipeline.jobs.interrupts import Interrupts
-from stem.pipeline.jobs.progress import Progress, Seen
-from stem.pipeline.session import session
+from stem.pipeline.jobs.progress import Progress, TaskCounts
+from stem.pipeline.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 LOOK_SECONDS = 0.05
-QUIET = 2  # looks in a row, before what was cancelled is taken for gone
+QUIET = 2  # checks in a row without activity, before cancelled work counts as ended
 GROUP, DESCRIPTION, ON_CANCEL = "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"
 
 
 class Classic:
+    """Runs attempts in sessions of one JVM."""
+
     def __init__(self, conf: Mapping[str, str]) -> None:
         self._conf = conf
-        self._register = orphans.Register()
+        self._register = orphans.TaskRegister()
         self._spark: SparkSession | None = None
-        self._place: str | None = None  # for what Spark writes down
+        self._place: str | None = None  # for files that Spark writes
 
     def run(self, call: Callable[["SparkSession"], Any], attempt: Attempt, tag: str) -> Any:
         self._register.end_earlier(attempt.key)
@@ -56,28 +58,28 @@ class Classic:
             _forget_dead()
             self._spark = None
         if self._spark is None:
-            with orphans.dying_with_us():
+            with orphans.killed_with_this_process():
                 self._spark = session("stem", conf=self._wanted())
-            logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every thread that ends
+            logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs every thread that ends
         return self._spark
 
     def _wanted(self) -> dict[str, str]:
-        """What the settings say counts before this."""
+        """Defaults of the engine, overridden by the settings."""
         own = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
         if not {"spark.local.dir", "spark.driver.extraJavaOptions"} & self._conf.keys():
-            place = self._place = self._place or str(orphans.swept_after_us())
+            place = self._place = self._place or str(orphans.self_removing_folder())
             own |= {"spark.local.dir": place, "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={place}"}
         return own | dict(self._conf)
 
 
 class LocalJobs:
-    """Those of one attempt. The context is this process's own, so whatever runs there belongs to the attempt."""
+    """The Spark jobs of one attempt. The context belongs to this process, so everything that runs there is the attempt's."""
 
     def __init__(self, spark: "SparkSession", tag: str) -> None:
         self._spark = spark
         self._context: SparkContext = spark.sparkContext
         self._tag = tag
-        self._before = set(self._context.statusTracker().getJobIdsForGroup(tag))  # of an attempt that was put back
+        self._before = set(self._context.statusTracker().getJobIdsForGroup(tag))  # of an attempt that was requeued
         self._progress = Progress()
 
     def facts(self) -> dict[str, Any]:
@@ -97,8 +99,8 @@ class LocalJobs:
 
     @contextmanager
     def followed(self, interrupts: Interrupts) -> Iterator[None]:
-        """A thread speaks with the JVM along one line; an exception in the middle of a call would leave the answer there, for
-        the next call to read."""
+        """Delay interrupts until a call of the JVM has returned: an exception within a call would leave its answer on the
+        connection, for the next call to read."""
         client: Any = self._context._gateway._gateway_client  # type: ignore[union-attr]
         plain = client.send_command
 
@@ -129,7 +131,9 @@ class LocalJobs:
         except Exception:  # noqa: BLE001 - the JVM may be gone, which the handler will hear of
             return None, "Spark does not answer"
         seen = [
-            Seen(sum(stage.numCompletedTasks for stage in job if stage), sum(stage.numTasks for stage in job if stage))
+            TaskCounts(
+                sum(stage.numCompletedTasks for stage in job if stage), sum(stage.numTasks for stage in job if stage)
+            )
             for job in stages
         ]
         return self._progress.of(seen)
@@ -140,12 +144,12 @@ class LocalJobs:
     def cancel(self) -> None:
         with suppress(Exception):  # the JVM may be gone, and its jobs with it
             self._context.cancelJobsWithTag(self._tag)
-            self._context.cancelAllJobs()  # threads of the handler's may have jobs without a tag
+            self._context.cancelAllJobs()  # threads of the handler may have jobs without a tag
             for query in self._spark.streams.active:
                 query.stop()
 
     def end(self) -> None:
-        """Nothing of the attempt runs when this returns, not even the Python that a cancelled task goes on with."""
+        """End everything of the attempt, including the Python of cancelled tasks, before returning."""
         quiet = 0 if self._running() else QUIET
         while quiet < QUIET:
             self.cancel()
@@ -156,9 +160,9 @@ class LocalJobs:
             self._spark.catalog.clearCache()
 
     def _running(self) -> int:
-        """Jobs, and tasks on all executors: those of a cancelled job count until their Python has ended."""
+        """The number of jobs, and of tasks on all executors; tasks of a cancelled job count until their Python has ended."""
         try:
-            # Asked of the schedulers themselves: what the status store says lags behind them by up to seconds.
+            # From the schedulers, because the status store lags behind by seconds.
             context: Any = self._context._jsc.sc()
             return int(context.dagScheduler().activeJobs().size()) + _sum(
                 context.taskScheduler().runningTasksByExecutors().valuesIterator()
@@ -171,7 +175,7 @@ class LocalJobs:
             return 0
 
     def _kill_python(self) -> None:
-        """Spark would do so itself, after seconds. Elsewhere than on this machine that is waited for."""
+        """Kill Python workers on this machine; Spark would take seconds. On other machines, wait for Spark."""
         if str(self._context.master).startswith("local"):
             for pid in orphans.python_workers(orphans.own_mark()):
                 with suppress(ProcessLookupError):
@@ -179,7 +183,7 @@ class LocalJobs:
 
 
 def _sum(numbers: Any) -> int:
-    """Of a Scala iterator."""
+    """The sum of a Scala iterator."""
     total = 0
     while numbers.hasNext():
         total += numbers.next()
@@ -187,7 +191,7 @@ def _sum(numbers: Any) -> int:
 
 
 def is_alive(spark: "SparkSession") -> bool:
-    """A handler may have stopped it, and a JVM may run out of memory."""
+    """Whether the session can be used: a handler may have stopped it, or the JVM may be gone."""
     try:
         return not spark.sparkContext._jsc.sc().isStopped()
     except Exception:  # noqa: BLE001 - it does not answer, for whatever reason
@@ -205,7 +209,7 @@ def _jvm_answers() -> bool:
 
 
 def _forget_dead() -> None:
-    """PySpark keeps the JVM that it once had, also when that is dead. One that lives can be given another context."""
+    """Make PySpark forget a dead JVM, which it would use again. A living one can get another context."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

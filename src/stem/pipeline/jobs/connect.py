@@ -1,4 +1,4 @@
-"""A session on a Spark Connect server: one for each task, under an id that any process can work out and end it by."""
+"""Sessions on a Spark Connect server: one per task, with an id derived from the task, so that any process can end it."""
 
 import re
 import time
@@ -11,8 +11,8 @@ from stem.contracts.engine import Attempt
 from stem.core.errors import SoftTimeLimitExceeded, SparkUnavailable, TaskRevoked
 from stem.pipeline.jobs.interrupts import Interrupts
 from stem.pipeline.jobs.orphans import name_of
-from stem.pipeline.jobs.progress import Progress, Seen
-from stem.pipeline.session import connected
+from stem.pipeline.jobs.progress import Progress, TaskCounts
+from stem.pipeline.spark.session import connected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ _UNITS = {"": 0.001, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0}
 
 
 class Connect:
-    """A session that is released may be made anew under its id, and clients of the old one are refused."""
+    """Runs attempts in sessions of their own. A released session may be created again; clients of the old one are refused."""
 
     def __init__(self, remote: str, conf: Mapping[str, str]) -> None:
         self._remote = remote
@@ -48,12 +48,12 @@ class Connect:
     def reap(self, key: str) -> None:
         from pyspark.sql.connect.client import SparkConnectClient
 
-        # PySpark's own patience with a server that is gone is ten minutes; a retry of the task is worth more than that.
+        # PySpark would retry a missing server for ten minutes; a retry of the task is better.
         client = SparkConnectClient(self._address(key), retry_policy={"max_retries": RETRIES})
         try:
             end_session(client)
         except Exception as error:
-            details = re.search(r'details = "(.*?)"', str(error))  # gRPC's text has many lines
+            details = re.search(r'details = "(.*?)"', str(error))  # the text of gRPC has many lines
             reason = details[1] if details else str(error).strip().partition("\n")[0][:200]
             raise SparkUnavailable(
                 f"Spark Connect at {self._remote.partition(';')[0]} did not answer ({reason}); "
@@ -63,24 +63,24 @@ class Connect:
             client.close()
 
     def close(self) -> None:
-        """Nothing is kept between tasks."""
+        """Nothing to close: no session outlives its task."""
 
     def _address(self, key: str) -> str:
         server, _, parameters = self._remote.partition("/;")
         given = [each for each in parameters.split(";") if each and not each.startswith("session_id=")]
         if not any(each.startswith("user_id=") for each in given):
-            given.append("user_id=stem")  # sessions are looked up by user, whoever runs the worker
+            given.append("user_id=stem")  # sessions are looked up by user and id
         return f"{server.rstrip('/')}/;{';'.join([*given, f'session_id={name_of(key)}'])}"
 
 
 class Operations:
-    """Those of one attempt."""
+    """The Spark Connect operations of one attempt."""
 
     def __init__(self, spark: "SparkSession", tag: str) -> None:
         self._spark = spark
         self._client: Any = spark.client
         self._tag = tag
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, TaskCounts] = {}
         self._progress = Progress()
 
     def facts(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Operations:
             try:
                 yield from fetch(request, *rest, **options)
             except (SoftTimeLimitExceeded, TaskRevoked):
-                # It was raised while we waited here, and the server knows nothing of it.
+                # Raised while waiting here; the server does not know.
                 with suppress(Exception):
                     self._client.interrupt_operation(request.operation_id)
                 raise
@@ -114,7 +114,7 @@ class Operations:
             self._client._execute_and_fetch_as_iterator = fetch
 
     def is_within(self, _frame: FrameType | None, /) -> bool:
-        """Each call is a stream of its own; one that is cut off harms no other."""
+        """Never: each call has its own stream, so interrupting one does not harm others."""
         return False
 
     def report(self) -> tuple[float | None, str]:
@@ -125,7 +125,7 @@ class Operations:
             self._client.interrupt_all()
 
     def end(self) -> None:
-        """Nothing of the attempt runs when this returns, nor does its session."""
+        """End everything of the attempt, and its session, before returning."""
         end_session(self._client)
         self._spark.release_session_on_close = False  # type: ignore[attr-defined]
         self._spark.stop()
@@ -133,26 +133,25 @@ class Operations:
     def _hear(self, *, stages: Any, operation_id: str, **_more: Any) -> None:
         if stages:
             finished = sum(stage.num_completed_tasks for stage in stages)
-            self._seen[operation_id] = Seen(finished, sum(stage.num_tasks for stage in stages))
+            self._seen[operation_id] = TaskCounts(finished, sum(stage.num_tasks for stage in stages))
 
 
 def end_session(client: Any) -> None:
-    """End what runs in the session, and the session. What was cancelled has run to its end when this returns."""
+    """Cancel the operations of the session, wait until they have ended, and release the session."""
     states = _states(client)
     if states is None:
         return
     if states & _unfinished():
-        with suppress(Exception):  # they may have ended by themselves meanwhile
-            while client.interrupt_all():  # those that it had not told before
+        with suppress(Exception):  # they may have ended meanwhile
+            while client.interrupt_all():  # until there are none
                 time.sleep(LOOK_SECONDS)
-        # Cancelled at once, the Python of its tasks goes on; no server says when that ends, and one may go on to say that
-        # the operation runs when nothing does.
+        # The Python of cancelled tasks goes on for a while. The server does not say when it ends, so wait for the longest time.
         time.sleep(SPARK_LOOKS_SECONDS + _kill_timeout_seconds(client) + MARGIN_SECONDS)
     _release(client)
 
 
 def _states(client: Any) -> set[int] | None:
-    """Of all operations in the session; None: there is no such session."""
+    """The states of all operations in the session; None if there is no such session."""
     try:
         return {found.state for found in client._get_operation_statuses().operation_statuses}
     except Exception as error:
@@ -162,7 +161,7 @@ def _states(client: Any) -> set[int] | None:
 
 
 def _unfinished() -> set[int]:
-    """Cancelled ones are among them: whoever cancelled them may have died waiting."""
+    """Includes cancelled ones: the process that cancelled them may have died while it waited."""
     from pyspark.sql.connect.proto import GetStatusResponse
 
     status = GetStatusResponse.OperationStatus
@@ -180,7 +179,7 @@ def _release(client: Any) -> None:
         session_id=client._session_id, client_type=client._builder.userAgent, allow_reconnect=True
     )
     request.user_context.user_id = client._user_id
-    with suppress(Exception):  # it ends by itself when nobody has used it for an hour
+    with suppress(Exception):  # the server ends unused sessions after an hour
         client._stub.ReleaseSession(request, metadata=client._builder.metadata(), timeout=10)
 
 
@@ -188,14 +187,14 @@ def _kill_timeout_seconds(client: Any) -> float:
     from pyspark.sql.connect.proto import ConfigRequest
 
     wish = ConfigRequest.GetOption(keys=[KILL_TIMEOUT])
-    told = KILL_TIMEOUT_DEFAULT
+    timeout = KILL_TIMEOUT_DEFAULT
     with suppress(Exception):
         found = dict(client.config(ConfigRequest.Operation(get_option=wish)).pairs)
-        told = found.get(KILL_TIMEOUT) or KILL_TIMEOUT_DEFAULT
-    return duration_seconds(told) or duration_seconds(KILL_TIMEOUT_DEFAULT) or 0.0
+        timeout = found.get(KILL_TIMEOUT) or KILL_TIMEOUT_DEFAULT
+    return duration_seconds(timeout) or duration_seconds(KILL_TIMEOUT_DEFAULT) or 0.0
 
 
 def duration_seconds(text: str) -> float | None:
-    """As Spark writes them: 200ms, 2s, 1m."""
+    """Parse a duration of Spark: 200ms, 2s, 1m."""
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text)
     return int(found[1]) * _UNITS[found[2]] if found and found[2] in _UNITS else None

@@ -1,4 +1,4 @@
-"""The engine "spark": gives a task a session, and sees to it that nothing of the task outlives its attempt."""
+"""The engine "spark": gives a task a session, and ends everything of the task with its attempt."""
 
 import os
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 from stem.contracts.engine import Attempt, Engine
 from stem.pipeline.jobs.classic import Classic
 from stem.pipeline.jobs.connect import Connect
-from stem.pipeline.session import need_pyspark
+from stem.pipeline.spark.session import need_pyspark
 from stem.runtime.configfile import configured
 
 PARAMETER, CLASS = "spark", "SparkSession"
@@ -25,6 +25,12 @@ class SparkEngine(Engine):
         named = hint if isinstance(hint, str) else getattr(hint, "__name__", "")
         return named.split(".")[-1].strip() == CLASS or (parameter == PARAMETER and hint in (None, Any))
 
+    @classmethod
+    def bulk(cls, app: Any, name: str) -> Any:
+        from stem.pipeline.bulk.bulk import DataFrameBulk  # here: it needs pyarrow, which a job does not
+
+        return DataFrameBulk(app, name)
+
     def run(self, call: Callable[..., Any], parameter: str | None, attempt: Attempt) -> Any:
         def with_session(spark: Any) -> Any:
             return call() if parameter is None else call(**{parameter: spark})
@@ -39,5 +45,5 @@ class SparkEngine(Engine):
 
 
 def tag_of(attempt: Attempt) -> str:
-    """Spark parts tags by commas."""
+    """Spark separates tags by commas."""
     return f"stem:{attempt.id}:{attempt.attempt}".replace(",", "_")

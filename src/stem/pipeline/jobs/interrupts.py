@@ -1,4 +1,4 @@
-"""Tells the handler of a Spark task to stop: cancels what it waits for, and raises where that does no harm."""
+"""Interrupt the handler of a Spark task: cancel its jobs, and raise where that is safe."""
 
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -10,14 +10,14 @@ from stem.contracts.engine import Attempt
 from stem.core.errors import TaskRevoked
 
 LOOK_SECONDS = 0.7  # between two reports
-AGAIN_SECONDS = 0.1  # between two orders to cancel: a query that is being planned has no job to cancel yet
+AGAIN_SECONDS = 0.1  # between two cancels: a query that is being planned has no job yet
 
 
 class Jobs(Protocol):
-    """What an attempt has running on Spark."""
+    """The work of an attempt on Spark."""
 
     def is_within(self, frame: FrameType | None, /) -> bool:
-        """Whether this is in the middle of a call that must not be cut off; it calls `pass_on` when it is done."""
+        """Whether the frame is within a call that must not be interrupted; that call calls `pass_on` when it returns."""
 
     def cancel(self) -> None: ...
 
@@ -25,15 +25,15 @@ class Jobs(Protocol):
 
 
 class Interrupts:
-    """Of one attempt, from before there is a session. What cannot be told at once waits until it can."""
+    """The interrupts of one attempt, from before its session exists. An interrupt that is not safe yet is deferred."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._jobs: Jobs | None = None
         self._reason: BaseException | None = None
         self._is_revoked = False
-        self._turn = Lock()  # so that no order to cancel comes late and strikes what the handler does next
-        self._words: SimpleQueue[bool] = SimpleQueue()  # one that a signal may put into. False: it is over
+        self._turn = Lock()  # so that a late cancel does not hit what the handler does next
+        self._wakeups: SimpleQueue[bool] = SimpleQueue()  # safe to use in a signal handler; False means the end
         self._main = get_ident()
         self._thread = Thread(target=self._watch, name="spark-watch", daemon=True)
 
@@ -46,18 +46,18 @@ class Interrupts:
         self._stop()
 
     def finish(self) -> None:
-        """The function has returned, and is not interrupted any more."""
+        """The function has returned; do not interrupt any more."""
         self._stop()
         with suppress(TaskRevoked):
             self._attempt.report(1.0, "finished")
 
     def follow(self, jobs: Jobs) -> None:
-        """The session is there. Raises what has been waiting for that."""
+        """The session exists. Raises an interrupt that was deferred until now."""
         self._jobs = jobs
         self.pass_on()
 
     def pass_on(self) -> None:
-        """Raise what waits, if this is the handler's thread."""
+        """Raise a deferred interrupt, if this is the handler's thread."""
         if self._reason is None or get_ident() != self._main:
             return
         with self._turn:
@@ -67,7 +67,7 @@ class Interrupts:
 
     def _stop(self) -> None:
         self._attempt.interrupter = _too_late
-        self._words.put(False)
+        self._wakeups.put(False)
         self._thread.join()
 
     def _strike(self, reason: BaseException, frame: FrameType | None) -> None:
@@ -75,7 +75,7 @@ class Interrupts:
         is_deferred = self._jobs is None or self._jobs.is_within(frame)
         if is_deferred:
             self._reason = reason
-        self._words.put(True)
+        self._wakeups.put(True)
         if not is_deferred:
             raise reason
 
@@ -90,12 +90,12 @@ class Interrupts:
 
     @property
     def _is_to_cancel(self) -> bool:
-        """After its soft limit a handler may use Spark once more, to clean up; after a revoke it may not."""
+        """After the soft limit a handler may use Spark again to clean up; after a revoke it may not."""
         return self._is_revoked or self._reason is not None
 
     def _goes_on(self, seconds: float) -> bool:
         try:
-            return self._words.get(timeout=seconds)
+            return self._wakeups.get(timeout=seconds)
         except Empty:
             return True
 
@@ -103,9 +103,9 @@ class Interrupts:
         try:
             self._attempt.report(*(self._jobs.report() if self._jobs is not None else (0.0, "Spark is starting")))
         except TaskRevoked as reason:
-            # A signal tells of this too, but only once an attempt, and there may have been a soft limit before.
+            # A signal comes only once per attempt, and the soft limit may have used it.
             self._is_revoked, self._reason = True, reason
 
 
 def _too_late(_reason: BaseException, _frame: FrameType | None) -> None:
-    """The handler has ended; what it came to is what counts."""
+    """The handler has ended; ignore the interrupt."""

@@ -1,4 +1,4 @@
-"""What Spark leaves running when the process dies that started it, and how the next attempt on this machine ends it."""
+"""Find and end what Spark leaves running on this machine when the process that started it dies."""
 
 import os
 import shutil
@@ -14,25 +14,25 @@ from uuid import NAMESPACE_URL, uuid5
 from stem.core.errors import ConfigError
 from stem.runtime.process import die_with
 
-MARK = "STEM_SPARK_OWNER"  # in the environment of a JVM, of its Python workers, and of whatever those start
+MARK = "STEM_SPARK_OWNER"  # in the environment of a JVM, of its Python workers, and of their children
 LOOK_SECONDS = 0.02
 
-# Its input is held open by the owner alone, so it ends with the owner; by then the JVM has got its own signal.
+# Only the owner holds its stdin open, so `cat` ends with the owner.
 _SWEEP = 'cat > /dev/null; for _ in 1 2 3 4 5; do sleep 0.3; rm -rf -- "$1" && break; done'
 
 
 def name_of(key: str) -> str:
-    """One name for a task in files and session ids, whatever characters its id has."""
+    """A name for the task that is valid in file names and session ids."""
     return str(uuid5(NAMESPACE_URL, f"stem:{key}"))
 
 
 def own_mark() -> str:
-    """This process, and no later one with its number."""
+    """Identifies this process, and no later one with the same pid."""
     return f"{os.getpid()}.{_started(os.getpid())}"
 
 
 def folder() -> Path:
-    """Private: what is named here is killed. Raises ConfigError."""
+    """The private folder of this user; processes named there are killed. Raises ConfigError."""
     path = Path(tempfile.gettempdir()) / f"stem-spark-{os.getuid()}"
     try:
         path.mkdir(mode=0o700, exist_ok=True)
@@ -46,8 +46,8 @@ def folder() -> Path:
     return path
 
 
-class Register:
-    """Which process of this machine runs which task: a file each, there while it runs, or has died of it."""
+class TaskRegister:
+    """Records which process of this machine runs which task: one file per task, left behind by a process that dies."""
 
     def __init__(self) -> None:
         self._folder = folder() / "running"
@@ -67,7 +67,7 @@ class Register:
             path.unlink(missing_ok=True)
 
     def end_earlier(self, key: str) -> None:
-        """Kill what another process of this machine has running for the task; it is gone when this returns."""
+        """Kill what another process of this machine has started for the task, and wait until it is gone."""
         try:
             mark = self._path(key).read_text()
         except FileNotFoundError:
@@ -77,7 +77,7 @@ class Register:
         self._path(key).unlink(missing_ok=True)
 
     def _tidy(self) -> None:
-        """Forget those who are dead with all that was theirs, and remove what they wrote down."""
+        """Remove the files of processes that are gone."""
         living = marks()
         for entry in self._folder.iterdir():
             with suppress(OSError):
@@ -92,7 +92,7 @@ class Register:
 
 
 def end(mark: str) -> None:
-    """Not the owner itself: without its JVM it can do no harm, and whether it lives is its supervisor's business."""
+    """Kill the processes with this mark. The owner itself is left to its supervisor."""
     while found := marked(mark):
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
@@ -101,12 +101,12 @@ def end(mark: str) -> None:
 
 
 def marked(mark: str) -> list[int]:
-    """The processes with that mark; one that is dying or unburied has none any more."""
+    """The pids of processes with this mark; zombies have none."""
     return [pid for pid, found in _marked() if found == mark]
 
 
 def marks() -> set[str]:
-    """Of all that live: the owners', and those that what they started has."""
+    """The marks of all processes: as owners, and in the environment of what they started."""
     found = {mark for _, mark in _marked()}
     for pid in _pids():
         with suppress(OSError):
@@ -128,24 +128,24 @@ def _pids() -> list[int]:
 
 
 def python_workers(mark: str) -> list[int]:
-    """Those that run the Python of Spark jobs, not the process that they are forked from."""
+    """The pids of Spark's Python workers, without the daemon that forks them."""
     daemons = {pid for pid in marked(mark) if b"pyspark.daemon" in _command(pid)}
     return [pid for pid in daemons if _parent(pid) in daemons]
 
 
 @contextmanager
-def dying_with_us() -> Iterator[None]:
-    """The next process that is started by way of a `preexec_fn`, as PySpark starts its JVM, dies when this one does."""
+def killed_with_this_process() -> Iterator[None]:
+    """Let the next process started with a `preexec_fn`, as PySpark starts its JVM, die with this one."""
     os.environ[MARK] = own_mark()
-    _births.append(os.getpid())
+    _dying_with.append(os.getpid())
     try:
         yield
     finally:
-        _births.clear()
+        _dying_with.clear()
 
 
-def swept_after_us() -> Path:
-    """A folder for what Spark writes down, removed when this process has ended, however."""
+def self_removing_folder() -> Path:
+    """A folder for files of Spark, removed when this process ends, even by a kill."""
     path = folder() / own_mark()
     path.mkdir(exist_ok=True)
     bare = {name: value for name, value in os.environ.items() if name != MARK}
@@ -161,16 +161,16 @@ def swept_after_us() -> Path:
     return path
 
 
-_births: list[int] = []
-_sweepers: list["subprocess.Popen[bytes]"] = []  # dropped, it would take our end for come
+_dying_with: list[int] = []
+_sweepers: list["subprocess.Popen[bytes]"] = []  # keeps their stdin open
 
 
 def _in_child() -> None:
-    if _births:
-        die_with(_births[0])
+    if _dying_with:
+        die_with(_dying_with[0])
 
 
-os.register_at_fork(after_in_child=_in_child, after_in_parent=_births.clear)
+os.register_at_fork(after_in_child=_in_child, after_in_parent=_dying_with.clear)
 
 
 def _started(pid: int) -> str:
@@ -184,7 +184,7 @@ def _parent(pid: int) -> int:
 
 
 def _stat(pid: int) -> list[str]:
-    """What follows the name, in which there may be anything."""
+    """The fields after the name, which may contain anything."""
     with open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()
 

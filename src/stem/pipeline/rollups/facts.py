@@ -1,4 +1,4 @@
-"""What is counted: the events of a batch and the attempts that they ended, each under its minute and key, as columns."""
+"""The input of rollups: events and attempts of a batch, each with its minute and key, as columns."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 KEYS = ("minute", "name", "queue", "worker", "tenant")
 MINUTE = 60_000_000  # in microseconds
-_LONGEST = 7 * 24 * 60  # minutes; a start that no clock could mean may not make a million rows
+_LONGEST = 7 * 24 * 60  # minutes; a start of a wrong clock must not make a million rows
 
 
 class _Move(msgspec.Struct, rename={"start": "from", "end": "to"}):
@@ -26,7 +26,7 @@ _move = msgspec.json.Decoder(_Move).decode
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One row a fact. `kind` is of events, `outcome` and seconds are of attempts; empty or not a number elsewhere."""
+    """One row per fact. Events have `kind`, attempts have `outcome` and seconds; elsewhere they are empty or NaN."""
 
     keys: "pa.Table"
     kind: "np.ndarray[Any, Any]"
@@ -38,7 +38,7 @@ class Facts:
 
 
 def facts(events: "pa.Table", attempts: "pa.Table") -> Facts:
-    """Seconds of work count in the minutes in which they were worked."""
+    """Busy seconds count in the minutes in which the attempt ran."""
     import numpy as np
     import pyarrow as pa
 
@@ -58,7 +58,7 @@ def facts(events: "pa.Table", attempts: "pa.Table") -> Facts:
 
 
 def buckets(seconds: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Of `core.histogram`."""
+    """The buckets of `core.histogram`."""
     import numpy as np
 
     is_some = seconds >= 1e-6
@@ -74,7 +74,7 @@ def _keys(rows: "pa.Table", moment: str) -> "pa.Table":
 
 
 def _worked(attempts: "pa.Table") -> "pa.Table":
-    """A row for each minute that an attempt ran in, with the seconds that it did."""
+    """One row per attempt and minute in which it ran, with the seconds."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -103,13 +103,13 @@ def _moves(events: "pa.Table") -> "np.ndarray[Any, Any]":
 
     moves = np.zeros(len(events), np.int8)
     for row in pc.indices_nonzero(pc.equal(events["kind"], "worker-scaled")).to_pylist():
-        told = _move(events["data"][row].as_py())
-        moves[row] = np.sign(told.end - told.start)
+        scaled = _move(events["data"][row].as_py())
+        moves[row] = np.sign(scaled.end - scaled.start)
     return moves
 
 
 def _words(column: "pa.ChunkedArray", *, before: int = 0, after: int = 0) -> "np.ndarray[Any, Any]":
-    """Few different words: as numbers of a dictionary first, for text is slow to compare."""
+    """A text column as numpy, by way of a dictionary, because it has few different values."""
     import numpy as np
 
     if not len(column):

@@ -1,4 +1,4 @@
-"""What failed, why, and what it cost."""
+"""Failures by task and fingerprint, and the run time they wasted."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def _in_vain(facts: Facts) -> "np.ndarray[Any, Any]":
+def _wasted(facts: Facts) -> "np.ndarray[Any, Any]":
     import numpy as np
 
     return np.where(facts.outcome == "succeeded", np.nan, facts.run_seconds)
 
 
-MEASURES = (Measure("wasted_seconds", "total", _in_vain),)
+MEASURES = (Measure("wasted_seconds", "total", _wasted),)
 COLUMNS = (
     "name", "fingerprint", "outcome", "error_type", "error_message", "task_id", "finished_at", "run_seconds",
 )  # fmt: skip
@@ -24,7 +24,7 @@ _KEYS = ["name", "fingerprint"]
 
 
 def failures(attempts: "pa.Table") -> "pa.Table":
-    """Of attempts that have a fingerprint: one row a task and fingerprint, with the newest as its sample."""
+    """One row per task and fingerprint of these attempts, with the newest as its sample."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -37,7 +37,7 @@ def failures(attempts: "pa.Table") -> "pa.Table":
 
 
 def merged(rows: "pa.Table") -> "pa.Table":
-    """Rows of `failures` from several places, as one."""
+    """Merge rows of `failures`."""
     newest = rows.sort_by([("last_at", "descending")])
     grouped = newest.group_by(_KEYS, use_threads=False).aggregate(
         [

@@ -1,4 +1,4 @@
-"""The gold table: partial sums of each minute by task, queue, worker and tenant, merged whenever they are read."""
+"""The gold table: partial sums per minute, task, queue, worker and tenant, merged when they are read."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-ROLLUPS = (throughput, latency, failures, workers, queues)  # to add one: a file with MEASURES, and a name here
+ROLLUPS = (throughput, latency, failures, workers, queues)  # to add one: a file with MEASURES, and its name here
 MEASURES = tuple(measure for rollup in ROLLUPS for measure in rollup.MEASURES)
 COLUMNS = [f"{measure.name} {measure.type}" for measure in MEASURES]
 SHAPE = ", ".join(["minute timestamp, name string, queue string, worker string, tenant string", *COLUMNS])
@@ -21,23 +21,22 @@ _SHOWN = [*(column for column in COLUMNS if not column.endswith(">")), latency.S
 
 
 def partials(events: "pa.Table", attempts: "pa.Table") -> "pa.Table":
-    """Of one batch, where its rows are. What comes late makes rows for minutes that have rows already; readers merge them."""
+    """The partial rows of one batch. Late events add rows for minutes that have rows already; readers merge them."""
     found = facts(events, attempts)
     groups, keys = _grouped(found.keys)
     return _table(keys, [measure.partial(found, groups, len(keys)) for measure in MEASURES])
 
 
 def merged(rows: "pa.Table", by: Sequence[str] = KEYS) -> "pa.Table":
-    """One row a key, whatever batches it was counted in."""
+    """One row per key, merged from all batches."""
     groups, keys = _grouped(rows.select(by))
     return _table(keys, [measure.merged(rows[measure.name], groups, len(keys)) for measure in MEASURES])
 
 
 def over(gold: "DataFrame", *by: str) -> "DataFrame":
-    """One row for each of these columns, with percentiles in place of histograms.
+    """One row per value of these columns, with percentiles in place of histograms.
 
-    Merged where the rows are, then once more together: in columns, for Spark's own aggregates would be planned anew each
-    time, at more cost than these take to run."""
+    Partitions are merged first, then their results. In Arrow: planning Spark's own aggregates takes longer than this runs."""
     keys = [f"{name} {gold.schema[name].dataType.simpleString()}" for name in by]
     rows = gold.select(*by, *(measure.name for measure in MEASURES))
     some = rows.mapInArrow(partial(_merge, by, False), ", ".join([*keys, *COLUMNS]))

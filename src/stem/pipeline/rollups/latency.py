@@ -1,4 +1,4 @@
-"""How long first attempts waited, and how long attempts ran."""
+"""Wait of first attempts and run time of attempts."""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ SHOWN = ", ".join(f"{what}s bigint, " + ", ".join(f"{what}_{name} double" for na
 
 
 def shown(rows: "pa.Table") -> "pa.Table":
-    """With what people ask in place of the histograms: how many, and percentiles in seconds."""
+    """Replace the histograms by counts and percentiles in seconds."""
     for what in WHAT:
         maps = rows[f"{what}_histogram"].combine_chunks()
         rows = rows.drop_columns(f"{what}_histogram").append_column(f"{what}s", sizes(maps))

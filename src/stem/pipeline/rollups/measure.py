@@ -1,4 +1,4 @@
-"""A column of the gold table: what it is made of, and how values of it become one."""
+"""A column of the gold table: how it is computed from facts, and how partial values are merged."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ _TYPES: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`of` gives a number for each fact (not a number: none); None if no event tells it. Merging takes any number of steps,
-    in any order, and comes to the same."""
+    """`of` gives one number per fact, NaN for none; it is None if no event has it. Merging may take any number of steps, in any
+    order."""
 
     name: str
     kind: Kind
@@ -34,7 +34,7 @@ class Measure:
         return _TYPES[self.kind]
 
     def partial(self, facts: Facts, groups: "np.ndarray[Any, Any]", count: int) -> "pa.Array":
-        """Of the facts in each group."""
+        """The value of each group of facts."""
         import numpy as np
 
         if self.of is None:
@@ -47,7 +47,7 @@ class Measure:
         return _histogram(buckets(values[is_some]), ones, groups[is_some], count)
 
     def merged(self, column: "pa.ChunkedArray", groups: "np.ndarray[Any, Any]", count: int) -> "pa.Array":
-        """Of partial values in each group."""
+        """The merged value of each group of partial values."""
         import numpy as np
 
         if self.kind != "histogram":
@@ -60,7 +60,7 @@ class Measure:
 
 
 def percentiles(maps: "pa.MapArray", share: float) -> "pa.Array":
-    """Of each histogram, in seconds; None of an empty one. As `core.histogram.percentile`, for a column at once."""
+    """The percentile of each histogram in seconds; null for an empty one. As `core.histogram.percentile`, for a column."""
     import numpy as np
     import pyarrow as pa
 
@@ -73,7 +73,7 @@ def percentiles(maps: "pa.MapArray", share: float) -> "pa.Array":
 
 
 def sizes(maps: "pa.MapArray") -> "pa.Array":
-    """How many durations each histogram has."""
+    """The number of durations in each histogram."""
     import numpy as np
     import pyarrow as pa
 
@@ -96,7 +96,7 @@ def _reduced(kind: Kind, values: "np.ndarray[Any, Any]", groups: "np.ndarray[Any
 def _histogram(
     keys: "np.ndarray[Any, Any]", counts: "np.ndarray[Any, Any]", groups: "np.ndarray[Any, Any]", count: int
 ) -> "pa.Array":
-    """A map for each group, its buckets in order."""
+    """One map per group, with its buckets in order."""
     import numpy as np
     import pyarrow as pa
 

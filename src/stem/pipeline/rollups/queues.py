@@ -1,4 +1,4 @@
-"""How many tasks waited in each queue: looked at when a batch is written, for no event tells it."""
+"""Depth of the queues, sampled when a batch is written, because no event has it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,7 +18,7 @@ MEASURES = (
 
 
 def sample(depths: Mapping[str, Depth], at: datetime) -> list[dict[str, Any]]:
-    """One look at the queues, as partial rows."""
+    """Partial rows of one sample."""
     minute = at.replace(second=0, microsecond=0)
     return [
         {

@@ -1,4 +1,4 @@
-"""How many tasks came, ran and ended."""
+"""Numbers of tasks that were enqueued, ran and ended."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ KINDS = (
     "enqueued", "started", "succeeded", "retried", "failed", "revoked", "expired", "requeued", "throttled",
     "dead_lettered", "replayed",
 )  # fmt: skip
-# Of attempts that ended in nobody's decision.
+# Outcomes of attempts that did not end by themselves.
 OUTCOMES = ("lost", "interrupted", "cancelled")
 
 

@@ -1,4 +1,4 @@
-"""How busy workers were, and how they were scaled."""
+"""Busy time of workers, and their scaling."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -17,12 +17,12 @@ MEASURES = (
 STEPS = ("worker-started", "worker-scaled", "worker-stopped")
 
 
-class _Told(msgspec.Struct):
+class _StepData(msgspec.Struct):
     concurrency: int | None = None
     to: int | None = None
 
 
-_told = msgspec.json.Decoder(_Told).decode
+_decode = msgspec.json.Decoder(_StepData).decode
 
 
 def capacity(
@@ -31,8 +31,8 @@ def capacity(
     since: datetime,
     until: datetime,
 ) -> dict[str, float]:
-    """How many seconds of isolates each worker had between two moments, by what it said of itself: events of STEPS as
-    (worker, at, kind, data). One that was killed said nothing; it counts until it was last heard of."""
+    """Isolate-seconds that each worker had in a period, by its events of STEPS as (worker, at, kind, data). A worker that was
+    killed counts until its last activity."""
     ordered = sorted(steps)
     found: dict[str, float] = {}
     for worker, mine in groupby(ordered, key=lambda step: step[0]):
@@ -46,5 +46,5 @@ def capacity(
 
 
 def _isolates(kind: str, data: str) -> int:
-    told = _told(data)
-    return 0 if kind == "worker-stopped" else told.concurrency or told.to or 0
+    step = _decode(data)
+    return 0 if kind == "worker-stopped" else step.concurrency or step.to or 0

@@ -1,6 +1,6 @@
 -- needs: call
--- Heartbeats.beat: replace the worker's last one; forgotten after its time.
--- INPUT {worker, ttl in milliseconds, beat as JSON}
+-- Heartbeats.beat: replace the last heartbeat of the worker; it expires after its time.
+-- INPUT {worker, ttl in milliseconds, heartbeat as JSON}
 local key = PREFIX .. 'beat:' .. INPUT.worker
 if INPUT.ttl <= 0 then
   redis.call('DEL', key)

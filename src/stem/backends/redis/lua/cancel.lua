@@ -1,7 +1,7 @@
--- needs: call tasks entry log endings space
+-- needs: call tasks entry log endings write_batch
 -- Broker.cancel: end those of the tasks that wait, and leave the others alone.
 -- INPUT {ids, error and data as JSON}
--- Reply, packed: the ids of the cancelled.
+-- Reply, packed: the ids of the cancelled tasks.
 local function leave_queue(task)
   local member = string.format('%015d%d', task[SEQ], task[PRIORITY]) .. task[ID]
   return redis.call('ZREM', PREFIX .. 'ready:' .. task[QUEUE], task[ID])

@@ -1,8 +1,8 @@
 -- needs: call tasks entry log endings closing
--- Broker.claim: lease the best due tasks of all named queues; end those that have expired. Each task to one claim only.
+-- Broker.claim: lease the best due tasks of all named queues, each to one claim only; end those that have expired.
 -- INPUT {queues, limit, lease, expired = the error of an expired task, as JSON}
--- Reply: 1 if there is more to end or to deliver, the packed tasks, the bodies of those that have theirs aside, and, if there was
--- less than the limit, microseconds until the next delayed task is due, else or if none is delayed -1
+-- Reply: 1 if there is more to end or to deliver, else 0; the packed tasks; the bodies that are stored under keys of their own;
+--   and the microseconds until the next delayed task is due, or -1 if the limit was reached or no task is delayed.
 local AT_ONCE = 1000 -- how many expired tasks one call ends
 local PROMOTED = 5000 -- how many delayed tasks one call makes ready, over all queues
 
@@ -72,7 +72,7 @@ repeat
       -- What cannot be read, or is no moment, somebody has written by hand: it must not keep the others back.
       local is_read, _, state, expires, visible, is_aside = pcall(cmsgpack.unpack_limit, packed, 4, HEAD)
       if type(expires) == 'number' and expires <= NOW then
-        expire(found[i], keys[i], packed, INPUT.expired)
+        pcall(expire, found[i], keys[i], packed, INPUT.expired)
         expired = expired + 1
       elseif is_read and state ~= nil and not TERMINAL[state] then
         lease(found[i], keys[i], packed, only or queues[i], type(visible) == 'number' and visible)

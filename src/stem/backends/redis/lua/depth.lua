@@ -1,5 +1,5 @@
 -- needs: call
--- Broker.depth: exact counts a queue.
+-- Broker.depth: count the tasks of each queue exactly.
 -- INPUT the queues
 -- Reply, packed: {{queue, ready, delayed, running, dead}, …}
 local counts = {}

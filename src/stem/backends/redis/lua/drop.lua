@@ -1,12 +1,12 @@
--- needs: call tasks entry log endings space letters
--- DeadLetters.purge, one stretch: drop matching letters for good; the record stays for as long as retention says.
--- INPUT as shared/letters.lua says
--- Reply, packed: {the sequence number to go on below or '', {ids}}
+-- needs: call tasks entry log endings write_batch letters
+-- DeadLetters.purge, one stretch: delete matching letters for good; their records stay for as long as retention says.
+-- INPUT as in shared/letters.lua
+-- Reply, packed: {the sequence number below which to continue, '' at the end; {ids}}
 local found, last = matching()
 local ids = {}
 for i, task in ipairs(found) do
   ids[i] = task[ID]
-  unbury(task)
+  remove_letter(task)
   retire(task)
 end
 commit()

@@ -1,5 +1,5 @@
 -- needs: call due
--- Broker.wait: when may a claim on these queues find something?
+-- Broker.wait: tell when a claim on these queues may find a task.
 -- INPUT {queues}
--- Reply: microseconds until then; 0 for now, -1 if nothing waits.
+-- Reply: microseconds until then; 0 for now, -1 if no task waits.
 return due_in(INPUT)

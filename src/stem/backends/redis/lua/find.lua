@@ -1,7 +1,7 @@
--- needs: call tasks entry log endings space
--- Broker.find: one task that waits or runs.
+-- needs: call tasks entry log endings write_batch
+-- Broker.find: return a task that waits or runs.
 -- INPUT {id}
--- Reply, packed: as peek's, with one task or none
+-- Reply, packed: as the reply of peek.lua, with one task or none
 read({ INPUT.id })
 local task = tasks[INPUT.id]
 if not task or TERMINAL[task[STATE]] then

@@ -1,7 +1,7 @@
 -- needs: call
--- Heartbeats.forget: a worker said goodbye. Known is who stands in the set with time left, as for Heartbeats.all.
+-- Heartbeats.forget: delete the heartbeat of a worker that stops.
 -- INPUT the worker
--- Reply: 1 if it was known
+-- Reply: 1 if the worker was known, which means in the set and not expired, as for Heartbeats.all
 local until_ = tonumber(redis.call('ZSCORE', PREFIX .. 'workers', INPUT) or 0)
 redis.call('DEL', PREFIX .. 'beat:' .. INPUT)
 redis.call('ZREM', PREFIX .. 'workers', INPUT)

@@ -1,10 +1,11 @@
 -- needs: call tasks
--- Results.get: records by id, of those that there are and that retention has not outlived.
+-- Results.get: return records by id, except those past their retention.
 -- INPUT the ids
--- Reply: the packed tasks, in the same order, false for none.
+-- Reply: the packed tasks, in the same order; false for an id without a record.
 local reply = fetch('t:', INPUT)
 for i = 1, #reply do
-  if reply[i] and is_outlived(thaw(reply[i])) then
+  local task = reply[i] and readable(reply[i])
+  if not task or is_outlived(task) then
     reply[i] = false
   end
 end

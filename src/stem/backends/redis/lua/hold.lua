@@ -1,7 +1,7 @@
 -- needs: call
--- Limiter.hold: renew the holder's own place, or take one that is free; in order.
+-- Limiter.hold: renew the holder's place, or take a free one, in order.
 -- INPUT {{key, holder, limit, ttl}, …}
--- Reply: for each 1, or 0 if no place is free.
+-- Reply: for each place 1, or 0 if none is free.
 local swept = {} -- keys from which the places of the dead have gone
 
 local function hold(name, holder, limit, ttl)

@@ -1,6 +1,7 @@
--- needs: call tasks entry log endings space letters
--- DeadLetters.get and page, one stretch. INPUT as shared/letters.lua says.
--- Reply: the sequence number to go on below, '' at the end; then packed task, body, packed task, body, …
+-- needs: call tasks entry log endings write_batch letters
+-- DeadLetters.get and page, one stretch: return matching letters.
+-- INPUT as in shared/letters.lua
+-- Reply: the sequence number below which to continue, '' at the end; then packed task, body, packed task, body, …
 local found, last = matching()
 local reply = { last == '' and '' or string.format('%d', last) }
 for i, body in ipairs(bodies_of(found)) do

@@ -1,7 +1,7 @@
 -- needs: call
--- Locks.acquire: the fencing number if the lock is free or the owner's own; it grows with every change of hands.
+-- Locks.acquire: take the lock if it is free or the owner's own. Its fencing number grows with every change of owner.
 -- INPUT {name, owner, ttl in milliseconds}
--- Reply: the number; 0 if another holds it.
+-- Reply: the fencing number; 0 if another owner holds the lock.
 local key = PREFIX .. 'lock:' .. INPUT.name
 local owner, fence = unpack(redis.call('HMGET', key, 'owner', 'fence'))
 if owner and owner ~= INPUT.owner then

@@ -1,5 +1,5 @@
--- needs: call tasks entry log endings space
--- Broker.peek: what waits: the ready in claim order, then the delayed by when they are due. Only moves due tasks to the ready.
+-- needs: call tasks entry log endings write_batch
+-- Broker.peek: list waiting tasks: ready ones in claim order, then delayed ones by due time. Moves due tasks to the ready ones.
 -- INPUT {queue, limit}
 -- Reply, packed: {{id, name, queue, priority, attempt, due, body}, …}
 promote({ INPUT.queue }, 5000)

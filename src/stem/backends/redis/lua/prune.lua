@@ -1,7 +1,7 @@
--- needs: call tasks entry log endings space
--- Upkeep.prune, one step: drop outlived records, events and minutes. All other keys expire by themselves.
+-- needs: call tasks entry log endings write_batch
+-- Upkeep.prune, one step: delete records, events and minutes past their retention. All other keys expire by themselves.
 -- INPUT {limit, results = ended up to here, events = logged up to here}
--- Reply: how many records, events, minutes and workers went.
+-- Reply: how many records, events, minutes and workers were deleted.
 local log = PREFIX .. 'events'
 local floor, offset = last_number('floor'), last_number('offset')
 local before = floor

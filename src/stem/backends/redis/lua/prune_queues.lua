@@ -1,5 +1,5 @@
 -- needs: call
--- Upkeep.prune, one step: forget the queues among these where nothing waits.
+-- Upkeep.prune, one step: forget those of these queues in which no task waits.
 -- INPUT the queues
 for _, queue in ipairs(INPUT) do
   if redis.call('EXISTS', PREFIX .. 'ready:' .. queue, PREFIX .. 'delayed:' .. queue) == 0 then

@@ -1,5 +1,5 @@
 -- needs: call
--- Mail.publish: post a message for all that have subscribed by now.
+-- Mail.publish: add a message to a channel for its current subscribers.
 -- INPUT {channel, ttl}. ARGV[3] the message.
 local key = PREFIX .. 'channel:' .. INPUT.channel
 if INPUT.ttl <= 0 then

@@ -1,7 +1,7 @@
--- needs: call tasks entry log endings space
--- Broker.purge, one step: cancel what waits in the queue, the ready first.
+-- needs: call tasks entry log endings write_batch
+-- Broker.purge, one step: cancel waiting tasks of the queue, ready ones first.
 -- INPUT {queue, limit, error and data as JSON}
--- Reply: how many left the queue.
+-- Reply: how many tasks left the queue.
 local first = redis.call('ZRANGE', PREFIX .. 'ready:' .. INPUT.queue, 0, INPUT.limit - 1)
 local ids, later = { unpack(first) }, {}
 if #first < INPUT.limit then

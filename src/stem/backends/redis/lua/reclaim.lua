@@ -1,9 +1,9 @@
--- needs: call tasks entry log endings space lost
--- Broker.reclaim: take back tasks whose lease has run out, oldest first; too many deaths are a crash loop.
+-- needs: call tasks entry log endings write_batch lost
+-- Broker.reclaim: take back tasks whose lease has expired, oldest first; after too many deaths a task becomes a dead letter.
 -- INPUT {limit, deaths, grace}
 -- Reply, packed: {{returned ids}, {dead ids}}
 
--- Whether reclaim has been called for the grace without a gap: core/watch.py says why. Written only while something is leased.
+-- Whether reclaim has been called for the grace without a gap: core/reclaim_watch.py says why. Written only while something is leased.
 local function is_watched()
   local watch = PREFIX .. 'watch'
   if redis.call('EXISTS', PREFIX .. 'leases') == 0 then
@@ -51,7 +51,7 @@ for _, task in ipairs(lost) do
       message = 'Worker ' .. (task[WORKER] or 'None') .. ' was lost while it ran the task.',
       retryable = true,
     }
-    bury(
+    fail(
       task, 'crash-loop', cjson.encode(failure), cjson.encode({ deaths = task[DEATHS], runs = task[ATTEMPT] + task[DEATHS] }),
       cjson.encode({ reason = 'crash-loop', error = failure })
     )

@@ -1,7 +1,7 @@
 -- needs: call tasks
--- Results.page, one stretch of the index: newest enqueued first.
+-- Results.page, one stretch of the index: return records, newest enqueued first.
 -- INPUT {before?, limit, stretch, state?, queue?, name?, since?, till?, meta? = key → JSON}
--- Reply: the sequence number to go on below, '' at the end; then the packed tasks.
+-- Reply: the sequence number below which to continue, '' at the end; then the packed tasks.
 local function has_meta(meta)
   for key, value in pairs(INPUT.meta or {}) do
     if meta[key] ~= value then
@@ -20,7 +20,7 @@ for i = 1, #range, 2 do
   ids[#ids + 1] = range[i]
 end
 for i, packed in ipairs(fetch('t:', ids)) do
-  local task = packed and thaw(packed)
+  local task = packed and readable(packed)
   last = range[2 * i]
   if
     task

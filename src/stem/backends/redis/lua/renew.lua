@@ -1,7 +1,7 @@
--- needs: call tasks entry log endings space
+-- needs: call tasks entry log endings write_batch
 -- Broker.renew: let each lease end later, never earlier.
 -- INPUT {leases = {{id, fence}, …}, lease}
--- Reply, packed: the positions of the refused.
+-- Reply, packed: the positions of the refused leases.
 local ids, refused, ends = {}, {}, {}
 for i, lease in ipairs(INPUT.leases) do
   ids[i] = lease[1]

@@ -1,7 +1,7 @@
 -- needs: call revokes
--- Revokes.since, one step: of the next `stretch` marks after a version, up to `limit` that have not expired.
+-- Revokes.since, one step: read the next `stretch` records after a version; return up to `limit` that have not expired.
 -- INPUT {after, limit, stretch}
--- Reply: the version to go on from, empty if there is no more; then the packed marks.
+-- Reply: the version from which to continue, empty at the end; then the packed records.
 local found = redis.call(
   'ZRANGEBYSCORE', PREFIX .. 'revokes:versions', string.format('(%d', INPUT.after), '+inf',
   'WITHSCORES', 'LIMIT', 0, INPUT.stretch
@@ -19,7 +19,7 @@ for i, packed in ipairs(redis.call('HMGET', PREFIX .. 'revokes', unpack(ids))) d
   end
   last = found[2 * i]
   if packed then
-    local is_live, version = read_mark(packed)
+    local is_live, version = read_revoke(packed)
     if is_live and version == tonumber(last) then -- else somebody has written it by hand, and readers go on from the version
       reply[#reply + 1] = packed
     end

@@ -1,5 +1,5 @@
 -- needs: call
--- Rollups.put: replace the rows of the same minute and key; a minute goes when the retention of events has outlived it.
+-- Rollups.put: replace the rows of the same minute and key; a minute expires with the retention of events.
 -- INPUT {kept in milliseconds, cells = {{minute, digest, body as JSON}, …}}
 local index = PREFIX .. 'rollups'
 local minutes = {}

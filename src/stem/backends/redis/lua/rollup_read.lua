@@ -1,7 +1,7 @@
 -- needs: call
--- Rollups.read, one step: the rows of the next `stretch` minutes from `since` on and before `until`.
+-- Rollups.read, one step: return the rows of the next `stretch` minutes, from `since` on and before `until`.
 -- INPUT {since, until, stretch}
--- Reply: 1 if there is more; the minute to go on from; then the bodies.
+-- Reply: 1 if there is more, else 0; the minute from which to continue; then the bodies.
 local index = PREFIX .. 'rollups'
 local found = redis.call(
   'ZRANGEBYSCORE', index, string.format('%d', INPUT.since), string.format('(%d', INPUT['until']),

@@ -1,5 +1,5 @@
--- needs: call tasks entry log endings space
--- Results.save: keep records of tasks that another store runs, all or none, each unless the one here is later.
+-- needs: call tasks entry log endings write_batch
+-- Results.save: keep records of tasks that another store runs, all or none; a later record here is left alone.
 -- INPUT the ids. ARGV[3] the records in the same order, a packed list of tasks
 -- Reply: how many were kept.
 local LIVE = { SEQ, VISIBLE, ASIDE, DUE, EXPIRES, DEATHS, HELD, UNIQUE, LETTER, BODY }

@@ -1,5 +1,5 @@
 -- needs: call
--- Mail.send: put a message into a box, from which it vanishes when its time is up.
+-- Mail.send: put a message into a box; it expires after its time.
 -- INPUT {box, ttl}. ARGV[3] the message.
 local key = PREFIX .. 'box:' .. INPUT.box
 if INPUT.ttl <= 0 then

@@ -1,10 +1,10 @@
--- needs: call tasks entry log endings closing space
+-- needs: call tasks entry log endings closing write_batch
 -- Broker.settle: write each ending whole: record, acknowledgement, meta, events, follow-ups.
--- INPUT {worker, ids of all tasks and follow-ups}. ARGV[3] a packed list: each ending {id, fence, kind, run, meta, number of its
---   follow-ups, payload, facts}, unless it succeeded also {error, data, delay, died, reason, letter}, then its follow-ups as push.lua
---   takes them.
---   `kind` is the event that tells of it; payload, facts, error, data and letter are JSON; meta is key → JSON.
--- Reply, packed: the positions of the refused.
+-- INPUT {worker, ids of all tasks and follow-ups}. ARGV[3] a packed list. Each ending is {id, fence, kind, run, meta, number of
+--   its follow-ups, payload, facts}, unless it succeeded also {error, data, delay, died, reason, letter}; its follow-ups come
+--   next, as push.lua reads them.
+--   `kind` is the event of the ending; payload, facts, error, data and letter are JSON; meta is key → JSON.
+-- Reply, packed: the positions of the refused endings.
 local worker, list = INPUT[1], ARGV[3]
 local offset, position, refused = first_item(list), 0, {}
 
@@ -38,7 +38,7 @@ local function settle(id, fence, kind, run, meta, payload, failure, data, delay,
     finish(task, 'succeeded', false)
     task[PAYLOAD] = payload
   elseif kind == 'failed' then
-    bury(task, reason, failure, letter, data)
+    fail(task, reason, failure, letter, data)
   elseif kind == 'revoked' then
     finish(task, 'cancelled', failure)
   else

@@ -1,5 +1,5 @@
 -- needs: call
--- Staging.stage: keep chunks of pushes under their part, unseen.
+-- Staging.stage: store chunks of pushes under their part, where only a promotion reads them.
 -- INPUT {job, part, rows, lifetime in milliseconds}. ARGV[3] and on: the chunks, as stage_promote.lua reads them.
 local job = PREFIX .. 'stage:' .. INPUT[1]
 local list = job .. ':' .. INPUT[2]

@@ -1,5 +1,5 @@
 -- needs: call
--- Staging.discard: drop all that the job has staged.
+-- Staging.discard: delete what the job has staged.
 -- INPUT the job
 local job = PREFIX .. 'stage:' .. INPUT
 for _, part in ipairs(redis.call('HKEYS', job)) do

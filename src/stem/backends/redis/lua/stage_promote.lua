@@ -1,13 +1,14 @@
--- needs: call tasks entry log endings space
--- Staging.promote: the pushes of these parts become tasks, all in this one call; known ids are left alone; a job that was
--- promoted before answers as it did then.
+-- needs: call tasks entry log endings write_batch
+-- Staging.promote: make the pushes of these parts tasks, all in this one call. Known ids are left alone; a job that was
+-- promoted before gets the same reply again.
 -- INPUT {job, {{part, rows}, …}, most rows}
--- A chunk is a packed list. Of pushes that are alike and have no options, at most CHUNK of them:
---   {true, name, queue, priority, between, behind, the packed fields between ID and BODY, the ids packed, arguments}
---   A body is `{"id":"`, its id, `between`, its arguments, `behind`.
--- Of any others: {false, the ids, a packed list of pushes as push.lua takes them}
--- Reply, packed: {created, known}; or the part that is not whole and what there is of it; or only how many there are, if
---   these are more than one call may promote.
+-- A chunk is a packed list. Up to CHUNK uniform pushes without options are
+--   {true, name, queue, priority, between, behind, the packed fields between ID and BODY, the packed ids, arguments,
+--   the event data of each push as JSON or false}
+--   where a body is `{"id":"`, its id, `between`, its arguments, `behind`.
+-- All other pushes are {false, the ids, a packed list of pushes as push.lua reads them}.
+-- Reply, packed: {created, known}; or the name of an incomplete part and how many of its pushes are there; or only the number
+--   of pushes, if one call may not promote so many.
 local name, parts, most = unpack(INPUT)
 local job = PREFIX .. 'stage:' .. name
 local promoted = PREFIX .. 'promoted:' .. name
@@ -31,7 +32,7 @@ local AT_ONCE = 10 -- chunks that are fetched together: one by one, each would b
 local FRONT = '{"id":"'
 local created, announced = 0, {}
 local front, back = new_front(false, false, false), new_back(NOW)
-local told_front, told_back = cmsgpack.pack('enqueued', NOW), cmsgpack.pack(0, false, NOW, false, false)
+local told_front, told_back = cmsgpack.pack('enqueued', NOW), cmsgpack.pack(0, false, NOW, false)
 
 -- What a packed text of this length begins with.
 local heads = {}
@@ -45,7 +46,7 @@ local function head_of(length)
 end
 
 -- All new: each is written by the commands that write many, and the packed ids go into the log as they are.
-local function write_alike(task, queue, priority, between, behind, fields, packed_ids, args)
+local function write_uniform(task, queue, priority, between, behind, fields, packed_ids, args, data)
   local pack, writes, ids = cmsgpack.pack, {}, cmsgpack.unpack(packed_ids)
   local seq, key, count = last_number('seq'), PREFIX .. 't:', #ids
   local rest, fixed = behind .. back, #FRONT + #between + #behind
@@ -74,7 +75,7 @@ local function write_alike(task, queue, priority, between, behind, fields, packe
   numbers.offset = last_number('offset') + count
   redis.call(
     'XADD', PREFIX .. 'events', string.format('%d-0', numbers.offset), 'e',
-    '\154' .. told_front .. packed_ids .. pack(task, queue) .. told_back
+    '\154' .. told_front .. packed_ids .. pack(task, queue) .. told_back .. pack(data or false)
   )
   created = created + count
   announced[queue] = true
@@ -102,10 +103,10 @@ local function write_one_by_one(between, behind, fields, packed_ids, args)
 end
 
 local function take(chunk)
-  local is_alike, a, b, c, between, behind, fields, ids, args = unpack(cmsgpack.unpack(chunk))
-  if not is_alike then
+  local is_uniform, a, b, c, between, behind, fields, ids, args, data = unpack(cmsgpack.unpack(chunk))
+  if not is_uniform then
     write_any(a, b)
-  elseif next(tasks) or not write_alike(a, b, c, between, behind, fields, ids, args) then
+  elseif next(tasks) or not write_uniform(a, b, c, between, behind, fields, ids, args, data) then
     write_one_by_one(between, behind, fields, ids, args)
   end
 end

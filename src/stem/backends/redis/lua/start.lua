@@ -1,7 +1,7 @@
--- needs: call tasks entry log endings space
--- Broker.start: these attempts run. Twice is a no-op.
+-- needs: call tasks entry log endings write_batch
+-- Broker.start: note that these attempts run. Twice is a no-op.
 -- INPUT {leases = {{id, fence}, …}, worker, ago = {how long each has run, …}}
--- Reply, packed: the positions of the refused.
+-- Reply, packed: the positions of the refused leases.
 local ids, refused = {}, {}
 for i, lease in ipairs(INPUT.leases) do
   ids[i] = lease[1]

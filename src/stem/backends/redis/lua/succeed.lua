@@ -1,7 +1,7 @@
 -- needs: call tasks log endings closing
--- Broker.settle where all succeeded, and have neither meta nor follow-ups.
--- INPUT {worker, ids, each once, fences, runs, payloads as JSON}, the last four in the same order.
--- Reply, packed: the positions of the refused.
+-- Broker.settle for a batch of successes that have neither meta nor follow-ups.
+-- INPUT {worker, ids (distinct), fences, runs, payloads as JSON}; the last four are in the same order.
+-- Reply, packed: the positions of the refused endings.
 local worker, ids, fences, runs, payloads = unpack(INPUT)
 local refused = {}
 local packs, keys = fetch('t:', ids)

@@ -1,5 +1,5 @@
--- needs: call tasks entry log endings space lost
--- Part of start, report, renew and settle: their holders live, so what was reclaimed from them counts as no death.
+-- needs: call tasks entry log endings write_batch lost
+-- Part of start, report, renew and settle: the holders of these leases live, so a reclaim of their tasks counts as no death.
 -- INPUT the refused leases, {{id, fence}, …}
 local ids = {}
 for _, lease in ipairs(INPUT) do

@@ -1,7 +1,7 @@
 -- needs: call
--- Limiter.take: one token from each bucket, in order; core/ratelimit.py says how, and why.
+-- Limiter.take: take one token from each bucket, in order; core/ratelimit.py explains how and why.
 -- INPUT {{key, pace: how long a token takes to come, burst}, …}
--- Reply: for each 0 if it is granted, else how long to stay away.
+-- Reply: for each bucket 0 if a token was granted, else how long to wait.
 local HORIZON, GRACE, KEPT = 60000000, 1, 0.5
 
 local levels, bursts, touched = {}, {}, {} -- by key; the keys that have changed

@@ -1,4 +1,4 @@
--- The tasks of dead letters, newest first; a filter that is NULL lets all pass.
+-- Read the tasks of dead letters, newest first. A filter that is NULL matches all.
 SELECT d.task, t.id
 FROM stem_dead AS d
 CROSS JOIN stem_tasks AS t ON t.seq = d.task

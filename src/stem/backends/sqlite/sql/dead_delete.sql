@@ -1,2 +1,2 @@
--- The letter is gone: replayed, or dropped.
+-- Delete a letter that was replayed or dropped.
 DELETE FROM stem_dead WHERE task = ?

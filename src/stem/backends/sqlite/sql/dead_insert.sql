@@ -1,2 +1,2 @@
--- A task that was given up, with the reason.
+-- Store a dead letter with its reason.
 INSERT INTO stem_dead (seq, task, queue, name, reason, meta, dead_at) VALUES (?, ?, ?, ?, ?, ?, ?)

@@ -1,4 +1,4 @@
--- Dead letters, newest first; a filter that is NULL lets all pass.
+-- Read dead letters, newest first. A filter that is NULL matches all.
 SELECT d.seq, t.id, t.name, t.queue, t.attempt, d.reason, t.error, d.meta, d.dead_at, t.body, t.worker, t.meta
 FROM stem_dead AS d
 CROSS JOIN stem_tasks AS t ON t.seq = d.task

@@ -1,4 +1,4 @@
--- What has become due in one queue, earliest first.
+-- Read the delayed tasks of a queue that have become due, earliest first.
 SELECT d.ns, d.queue, 9 - t.priority, d.seq, d.due_at FROM (
     SELECT ns, queue, due_at, seq FROM stem_delayed
     WHERE ns = ? AND queue = ? AND due_at <= ? ORDER BY due_at, seq LIMIT ?

@@ -1,2 +1,2 @@
--- Into the queue, invisible until due.
+-- Add a task to its queue, delayed until it is due.
 INSERT INTO stem_delayed (ns, queue, due_at, seq) VALUES (?, ?, ?, ?)

@@ -1,2 +1,2 @@
--- When the next task of this queue becomes due.
+-- Read when the next delayed task of this queue becomes due.
 SELECT min(due_at) FROM stem_delayed WHERE ns = ? AND queue = ?

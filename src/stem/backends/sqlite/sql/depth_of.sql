@@ -1,4 +1,4 @@
--- Exact counts of one queue: ready, delayed, running, dead.
+-- Count one queue exactly: ready, delayed, running, dead.
 SELECT
     (SELECT count(*) FROM stem_ready WHERE ns = ?1 AND queue = ?2)
     + (SELECT count(*) FROM stem_delayed WHERE ns = ?1 AND queue = ?2 AND due_at <= ?3),

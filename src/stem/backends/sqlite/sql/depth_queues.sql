@@ -1,4 +1,4 @@
--- Every queue that has a task waiting, running or dead; leaps from one name to the next.
+-- List the queues that have a task waiting, running or dead; jumps through the index from one name to the next.
 WITH RECURSIVE
 ready (queue) AS (
     SELECT min(queue) FROM stem_ready WHERE ns = ?1

@@ -1,2 +1,2 @@
--- The log is bounded by count and age: a whole row of it.
+-- Delete a row of the log whose events are all past the count or age that the log keeps.
 DELETE FROM stem_events WHERE seq = ?

@@ -1,2 +1,2 @@
--- The log is written with the change it tells of.
+-- Append to the log, in the transaction of the change.
 INSERT INTO stem_events (seq, lines) VALUES (?, ?)

@@ -1,2 +1,2 @@
--- The newest event of a namespace.
+-- Read the newest event of a namespace.
 SELECT max(seq) FROM stem_events WHERE seq BETWEEN ? AND ?

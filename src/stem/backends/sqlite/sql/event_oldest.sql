@@ -1,2 +1,2 @@
--- The old end of the log, read as far as needed.
+-- Read the log from its oldest row on, as far as needed.
 SELECT seq, lines FROM stem_events WHERE seq BETWEEN ? AND ? ORDER BY seq

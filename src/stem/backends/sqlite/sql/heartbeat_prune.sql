@@ -1,2 +1,2 @@
--- Workers not heard of for too long.
+-- Delete expired heartbeats.
 DELETE FROM stem_heartbeats WHERE ns = ? AND expires_at <= ?

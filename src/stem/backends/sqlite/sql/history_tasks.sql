@@ -1,6 +1,6 @@
--- History.chunks and History.packed, who add what they want of it: records from one place to another; a filter that is NULL
--- lets all pass. Moments as whole microseconds, rounded by a sum, for a function call takes as long as a column. What the
--- reader does not ask for, SQLite does not look at.
+-- History.chunks and History.packed, which add the columns they want: records from one number to another. A filter that is NULL
+-- matches all. Moments are whole microseconds, rounded by an addition, because a function call takes as long as a column.
+-- SQLite does not compute columns that the reader does not select.
 SELECT
     seq, id, name, queue, state, attempt, priority, worker, CAST(error AS TEXT) AS error,
     CAST(enqueued_at * 1000000 + 0.5 AS INTEGER) AS enqueued_at,

@@ -1,2 +1,2 @@
--- Whether anything is leased.
+-- Tell whether any task is leased.
 SELECT EXISTS (SELECT 1 FROM stem_leases WHERE seq BETWEEN ?1 AND ?2)

@@ -1,2 +1,2 @@
--- These leases are good no longer; a late holder is refused.
+-- Delete these leases; a late holder is refused.
 DELETE FROM stem_leases WHERE seq IN (SELECT value FROM json_each(?))

@@ -1,2 +1,2 @@
--- Locks that nobody holds any more.
+-- Delete expired locks.
 DELETE FROM stem_locks WHERE ns = ? AND held_until <= ?

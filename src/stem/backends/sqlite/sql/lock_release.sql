@@ -1,2 +1,2 @@
--- Only the owner's, and only while it holds.
+-- Release a lock, if the owner still holds it.
 DELETE FROM stem_locks WHERE ns = ? AND name = ? AND owner = ? AND held_until > ?

@@ -1,2 +1,2 @@
--- Only the owner's, and only while it holds.
+-- Renew a lock, if the owner still holds it.
 UPDATE stem_locks SET held_until = ? WHERE ns = ? AND name = ? AND owner = ? AND held_until > ?

@@ -1,2 +1,2 @@
--- Leases reclaimed long ago.
+-- Forget leases that were reclaimed long ago.
 DELETE FROM stem_lost WHERE ns = ? AND at <= ?

@@ -1,2 +1,2 @@
--- This lease was reclaimed.
+-- Remember that this lease was reclaimed.
 INSERT OR REPLACE INTO stem_lost (ns, id, fence, at) VALUES (?, ?, ?, ?)

@@ -1,4 +1,4 @@
--- Says that the stem_ tables of this file are ours, and which schema they have.
+-- Create the table that marks the stem_ tables of this file as Stem's, and tells their schema.
 CREATE TABLE IF NOT EXISTS stem_meta (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL

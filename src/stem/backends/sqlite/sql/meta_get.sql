@@ -1,2 +1,2 @@
--- What this file says of itself.
+-- Read what this file states of itself, by key.
 SELECT value FROM stem_meta WHERE key = ?

@@ -1,2 +1,2 @@
--- Tables of our prefix, so that those of somebody else are left alone.
+-- List the tables with Stem's prefix, so that tables of others are left alone.
 SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'stem_*'

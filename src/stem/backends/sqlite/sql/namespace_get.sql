@@ -1,2 +1,2 @@
--- The number of a namespace.
+-- Read the number of a namespace.
 SELECT ns FROM stem_namespaces WHERE name = ?

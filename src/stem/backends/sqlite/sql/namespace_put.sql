@@ -1,2 +1,2 @@
--- A namespace gets its number once, whoever comes first.
+-- Give a namespace its number, unless another process has done so.
 INSERT OR IGNORE INTO stem_namespaces (name) VALUES (?)

@@ -1,2 +1,2 @@
--- The last number handed out.
+-- Read the last number that was handed out.
 SELECT value FROM stem_numbers WHERE ns = ? AND name = ?

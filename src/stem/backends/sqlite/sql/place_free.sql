@@ -1,2 +1,2 @@
--- Limiter.free: the holder's own place, if it has one.
+-- Limiter.free: give up the holder's place, if it has one.
 DELETE FROM stem_places WHERE ns = ? AND key = ? AND holder = ?

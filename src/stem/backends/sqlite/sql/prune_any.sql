@@ -1,4 +1,4 @@
--- Whether time has outlived anything but events.
+-- Tell whether anything except events has expired or is past its retention.
 SELECT
     EXISTS (SELECT 1 FROM stem_tasks WHERE ns = ?1 AND ended_at <= ?3)
     OR EXISTS (SELECT 1 FROM stem_uniques WHERE ns = ?1 AND held_until <= ?2)

@@ -1,2 +1,2 @@
--- Out of the queue, from wherever it stands.
+-- Remove a task from the ready ones.
 DELETE FROM stem_ready WHERE ns = ? AND queue = ? AND rank = ? AND seq = ?

@@ -1,2 +1,2 @@
--- Into the queue, at the place that priority and age give.
+-- Add a task to its queue, at the place that its priority and age give.
 INSERT INTO stem_ready (ns, queue, rank, seq, due_at) VALUES (?, ?, ?, ?, ?)

@@ -1,2 +1,2 @@
--- Where the best of one queue stand, without a look at the tasks.
-SELECT rank, seq FROM stem_ready WHERE ns = ? AND queue = ? ORDER BY rank, seq LIMIT ?
+-- Read the places of the best tasks of one queue, without reading the tasks.
+SELECT rank, seq, queue FROM stem_ready WHERE ns = ? AND queue = ? ORDER BY rank, seq LIMIT ?

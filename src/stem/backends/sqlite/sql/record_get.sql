@@ -1,4 +1,4 @@
--- The records of these ids; a lease's fence is the record's.
+-- Read the records of these ids; the fence of a lease is in its record.
 SELECT
     t.seq, t.id, t.name, t.queue, t.state, t.attempt, coalesce(l.fence, t.fence), t.priority, t.payload, t.error, t.meta,
     t.worker, t.enqueued_at, t.started_at, t.finished_at, t.heartbeat_at, t.updated_at

@@ -1,4 +1,4 @@
--- Records, newest enqueued first; a filter that is NULL lets all pass.
+-- Read records, newest enqueued first. A filter that is NULL matches all.
 SELECT
     t.seq, t.id, t.name, t.queue, t.state, t.attempt, coalesce(l.fence, t.fence), t.priority, t.payload, t.error, t.meta,
     t.worker, t.enqueued_at, t.started_at, t.finished_at, t.heartbeat_at, t.updated_at

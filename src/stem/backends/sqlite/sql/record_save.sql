@@ -1,4 +1,4 @@
--- Keep the record of a task that another store runs. A dead letter here keeps its task from retention.
+-- Keep the record of a task that another store runs. If this store has its dead letter, retention does not count.
 INSERT INTO stem_tasks (
     seq, ns, id, name, queue, priority, state, attempt, fence, deaths, enqueued_at, updated_at,
     started_at, finished_at, heartbeat_at, ended_at, worker, error, meta, payload

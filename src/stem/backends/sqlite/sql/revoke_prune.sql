@@ -1,2 +1,2 @@
--- Exactly the expired.
+-- Delete exactly the expired revokes.
 DELETE FROM stem_revokes WHERE ns = ? AND expires_at <= ?

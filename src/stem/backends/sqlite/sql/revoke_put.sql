@@ -1,2 +1,2 @@
--- A second mark for a task replaces the first.
+-- Store a revoke; it replaces an earlier one of the same task.
 INSERT OR REPLACE INTO stem_revokes (ns, task_id, version, expires_at, record) VALUES (?, ?, ?, ?, ?)

@@ -1,4 +1,4 @@
--- Staging.promote: the others wait for their time. ?4: whether all of them are new.
+-- Staging.promote: add the new tasks that are not due yet as delayed ones. ?4: whether all staged ids are new.
 INSERT INTO stem_delayed (ns, queue, due_at, seq)
 SELECT ?1 >> 40, k.queue, coalesce(?2 + k.delay_seconds, k.due_at), ?1 + r.number
 FROM beside.rows r CROSS JOIN beside.kinds k ON k.number = r.kind

@@ -1,2 +1,2 @@
--- Forget jobs whose tasks' results retention has outlived.
+-- Forget promotions whose results are past their retention.
 DELETE FROM stem_stage_jobs WHERE ns = ? AND promoted_at <= ?

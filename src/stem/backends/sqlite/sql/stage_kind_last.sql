@@ -1,2 +1,2 @@
--- The number of a job's last kind.
+-- Read the number of a job's last kind.
 SELECT coalesce(max(number), 0) FROM kinds

@@ -1,5 +1,5 @@
--- In the file of one job: what pushes of a part have in common. Most parts have one kind, or a few.
--- between_id and behind: of bodies that differ in id and arguments only, what else they hold; NULL where they are kept whole.
+-- In the file of one job: a table of what pushes of a part have in common. Most parts have one kind, or a few.
+-- between_id and behind are the rest of bodies that differ only in id and arguments; NULL if bodies are stored whole.
 CREATE TABLE IF NOT EXISTS kinds (
     number INTEGER PRIMARY KEY,
     part INTEGER NOT NULL,
@@ -12,6 +12,7 @@ CREATE TABLE IF NOT EXISTS kinds (
     expires_at REAL,
     visibility_timeout REAL,
     meta TEXT,
+    tenant TEXT,
     between_id TEXT,
     behind TEXT
 )

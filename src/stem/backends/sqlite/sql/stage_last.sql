@@ -1,2 +1,2 @@
--- The number of a job's last push.
+-- Read the number of a job's last push.
 SELECT coalesce(max(number), 0) FROM beside.rows

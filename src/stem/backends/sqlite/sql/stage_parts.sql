@@ -1,2 +1,2 @@
--- What a job has staged.
+-- Read the parts of a job and their numbers of pushes.
 SELECT name, number, rows FROM beside.parts

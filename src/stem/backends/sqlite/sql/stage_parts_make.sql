@@ -1,4 +1,4 @@
--- In the file of one job: its parts, and how many pushes each has.
+-- In the file of one job: a table of its parts, and how many pushes each has.
 CREATE TABLE IF NOT EXISTS parts (
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,

@@ -1,4 +1,4 @@
--- Staging.promote: those of the new tasks that are due wait to be claimed. ?4: whether all of them are new.
+-- Staging.promote: add the new tasks that are due to their queues. ?4: whether all staged ids are new.
 INSERT INTO stem_ready (ns, queue, rank, seq, due_at)
 SELECT ?1 >> 40, k.queue, 9 - k.priority, ?1 + r.number, coalesce(?2 + k.delay_seconds, k.due_at, ?2)
 FROM beside.rows r CROSS JOIN beside.kinds k ON k.number = r.kind

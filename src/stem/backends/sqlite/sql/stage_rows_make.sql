@@ -1,5 +1,5 @@
--- In the file of one job: its pushes, in the order of staging. No index: they are read once, all of them.
--- text: the body, or only the arguments in it.
+-- In the file of one job: a table of its pushes, in the order of staging, without an index, because all are read once.
+-- text is the body, or only its arguments.
 CREATE TABLE IF NOT EXISTS rows (
     number INTEGER PRIMARY KEY,
     kind INTEGER NOT NULL,

@@ -1,2 +1,2 @@
--- Some pushes of one kind.
+-- Store the ids of some pushes of one kind.
 INSERT INTO runs (kind, rows, ids) VALUES (?, ?, ?)

@@ -1,4 +1,4 @@
--- Staging.promote: the parts' pushes become tasks, in their order; what is known is left alone.
+-- Staging.promote: make the pushes of these parts tasks, in their order; known ids are left alone.
 INSERT OR IGNORE INTO stem_tasks (
     seq, ns, id, name, queue, priority, state, attempt, fence, deaths, enqueued_at, updated_at,
     expires_at, visibility_timeout, meta, body

@@ -1,4 +1,4 @@
--- Tasks by their ids, in the order given.
+-- Read tasks by their ids, in the order given.
 SELECT
     t.seq, t.id, t.name, t.queue, t.priority, t.state, t.attempt, t.fence, t.deaths, t.enqueued_at, t.updated_at,
     t.started_at, t.finished_at, t.heartbeat_at, t.expires_at, t.visibility_timeout, t.worker, t.unique_key,

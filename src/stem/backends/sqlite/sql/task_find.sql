@@ -1,4 +1,4 @@
--- Broker.find: one task that waits or runs. A running one has been due.
+-- Broker.find: read one task that waits or runs. A running task counts as due.
 SELECT t.id, t.name, t.queue, t.priority, t.attempt, coalesce(
     (SELECT d.due_at FROM stem_delayed AS d WHERE d.ns = ?1 AND d.queue = t.queue AND d.seq = t.seq),
     (SELECT r.due_at FROM stem_ready AS r WHERE r.ns = ?1 AND r.queue = t.queue AND r.rank = 9 - t.priority AND r.seq = t.seq),

@@ -1,4 +1,4 @@
--- The tasks of these ids that are leased, with the fence of the holder.
+-- Read those of these tasks that are leased, with the fence of the holder.
 SELECT
     t.seq, t.id, t.name, t.queue, t.priority, t.state, t.attempt, l.fence, t.deaths, t.enqueued_at, t.updated_at,
     t.started_at, t.finished_at, t.heartbeat_at, t.expires_at, t.visibility_timeout, t.worker, t.unique_key,

@@ -1,4 +1,4 @@
--- A push: state queued, stored whole. The namespace is in the number's upper bits.
+-- Store a push: state queued. The namespace is in the upper bits of the number.
 INSERT INTO stem_tasks (
     seq, ns, id, name, queue, priority, state, attempt, fence, deaths, enqueued_at, updated_at,
     expires_at, visibility_timeout, unique_key, meta, body

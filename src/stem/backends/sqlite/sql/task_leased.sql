@@ -1,4 +1,4 @@
--- The tasks of these ids that are leased, with the fence of the holder: what a plain success needs of them.
+-- Read those of these tasks that are leased, with the fence of the holder: only the columns that a plain success needs.
 SELECT t.seq, t.id, t.name, t.queue, t.state, t.attempt, l.fence, t.enqueued_at, t.started_at, t.unique_key
 FROM json_each(?2) AS wanted
 CROSS JOIN stem_tasks AS t ON t.ns = ?1 AND t.id = wanted.value

@@ -1,4 +1,4 @@
--- Tasks whose lease has run out, oldest first.
+-- Read the tasks whose lease has expired, oldest first.
 SELECT
     t.seq, t.id, t.name, t.queue, t.priority, t.state, t.attempt, l.fence, t.deaths, t.enqueued_at, t.updated_at,
     t.started_at, t.finished_at, t.heartbeat_at, t.expires_at, t.visibility_timeout, t.worker, t.unique_key,

@@ -1,4 +1,4 @@
--- Ended records that retention has outlived, oldest first; bounded work.
+-- Delete a bounded number of ended records past their retention, oldest first.
 DELETE FROM stem_tasks WHERE seq IN (
     SELECT seq FROM stem_tasks WHERE ns = ? AND ended_at <= ? ORDER BY ended_at LIMIT ?
 )

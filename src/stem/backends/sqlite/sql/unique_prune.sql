@@ -1,4 +1,4 @@
--- Keys that time has freed; bounded work.
+-- Delete a bounded number of expired keys.
 DELETE FROM stem_uniques WHERE (ns, key) IN (
     SELECT ns, key FROM stem_uniques WHERE ns = ? AND held_until <= ? LIMIT ?
 )

@@ -1,4 +1,4 @@
--- All that waits in a queue, oldest push first.
+-- Read all waiting tasks of a queue, oldest push first.
 SELECT seq, due_at FROM stem_ready WHERE ns = ?1 AND queue = ?2
 UNION ALL
 SELECT seq, due_at FROM stem_delayed WHERE ns = ?1 AND queue = ?2

@@ -1,4 +1,4 @@
--- What waits, untouched: the ready in claim order, then the delayed by when they are due.
+-- Read waiting tasks without changing them: ready ones in claim order, then delayed ones by due time.
 SELECT t.id, t.name, t.queue, t.priority, t.attempt, w.due_at, t.body FROM (
     SELECT * FROM (
         SELECT 0 AS later, rank, 0 AS due, seq, due_at FROM stem_ready

@@ -1,2 +1,2 @@
--- The namespace's watch.
+-- Read the reclaim watch of the namespace.
 SELECT seen_at, since FROM stem_watch WHERE ns = ?

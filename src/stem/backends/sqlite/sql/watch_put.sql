@@ -1,2 +1,2 @@
--- Keep the watch.
+-- Store the reclaim watch of the namespace.
 INSERT OR REPLACE INTO stem_watch (ns, seen_at, since) VALUES (?, ?, ?)

@@ -1,5 +1,5 @@
--- Rate limits: what was left in each bucket that is not full, and for how long from then on it was
--- promised. key is a JSON string.
+-- Rate limits: the tokens left in each bucket that is not full, and how long from then on tokens are promised. key is a JSON
+-- string.
 -- expires_at moves in steps, so that most updates touch no index and leave nothing to vacuum.
 CREATE TABLE IF NOT EXISTS buckets (
     ns               text COLLATE "C" NOT NULL,

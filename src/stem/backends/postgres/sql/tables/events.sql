@@ -1,7 +1,7 @@
--- The log. Readers go by (txid, n) and stop before the oldest transaction still open, so that none that commits late is
+-- The event log. Readers go by (txid, n) and stop before the oldest open transaction, so that no event that commits late is
 -- skipped. n orders the events of one transaction; sessions draw it in blocks.
--- A transaction has its number from its first lock on: a report that gets at a task before a settle which began earlier is
--- read after that task's ending.
+-- A transaction gets its number with its first lock: a report that locks a task before a settle that began earlier is read after
+-- the task's ending.
 CREATE SEQUENCE event_n CACHE 100;
 CREATE TABLE events (
     ns          text COLLATE "C" NOT NULL,

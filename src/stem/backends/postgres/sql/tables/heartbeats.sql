@@ -1,4 +1,4 @@
--- The last sign of life of each worker, as JSON.
+-- The last heartbeat of each worker, as JSON.
 CREATE TABLE heartbeats (
     ns         text COLLATE "C" NOT NULL,
     worker_id  text COLLATE "C" NOT NULL,

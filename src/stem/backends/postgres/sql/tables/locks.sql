@@ -1,4 +1,4 @@
--- Leased, named locks. Fences come from one sequence, so they grow also past a row that was pruned.
+-- Named locks with an expiry. Fences come from one sequence, so they grow even after a row was pruned.
 CREATE TABLE locks (
     ns         text COLLATE "C" NOT NULL,
     name       text COLLATE "C" NOT NULL,

@@ -1,4 +1,5 @@
--- Leases of running tasks that were reclaimed, for an hour: whether their holders have died, or only were away, is not known.
+-- Leases of running tasks that were reclaimed within the last hour. It is not known whether their holders have died or were only
+-- away.
 CREATE TABLE IF NOT EXISTS lost (
     ns    text COLLATE "C" NOT NULL,
     id    text COLLATE "C" NOT NULL,

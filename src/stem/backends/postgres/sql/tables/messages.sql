@@ -1,8 +1,8 @@
 -- Every task that waits or runs; the ending moves it into records. Small and hot.
 -- place: 0 ready, 1 delayed, 2 leased. A running task is a leased one with started_at.
--- meta holds JSON objects, a line each; a later line overrides an earlier one, key by key.
+-- meta holds JSON objects, one per line; a later line overrides an earlier one, key by key.
 -- Each look-up can be served by one index only, so that a plan made while the table was empty is right when it is full:
--- that is why id leads the key, and why the index by seq, which only listings use, asks them to say `seq > 0`.
+-- that is why id leads the key, and why listings, which alone use the index by seq, must contain `seq > 0`.
 CREATE TABLE messages (
     ns           text COLLATE "C" NOT NULL,
     id           text COLLATE "C" NOT NULL,

@@ -1,4 +1,4 @@
--- Who holds one of a limited number of places. Whoever counts the holders of a key has locked its row in places.
+-- The holders of a limited number of places per key. Whoever counts the holders of a key has locked its row in places.
 -- key and holder are JSON strings.
 CREATE TABLE IF NOT EXISTS places (
     ns         text COLLATE "C" NOT NULL,

@@ -1,6 +1,6 @@
--- What is known of ended tasks, and of tasks that another store runs. Append mostly.
--- kept_from: when its retention began; null for one that stays (not ended, or a dead letter).
--- Indexes as with messages: one for each look-up.
+-- The records of ended tasks, and of tasks that another store runs. Mostly appended to.
+-- kept_from: when the retention of the record began; null for a record that stays (not ended, or a dead letter).
+-- Indexes are as in messages: one for each look-up.
 CREATE TABLE records (
     ns           text COLLATE "C" NOT NULL,
     id           text COLLATE "C" NOT NULL,

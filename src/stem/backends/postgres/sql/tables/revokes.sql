@@ -1,5 +1,5 @@
--- "Do not run" marks. The highest version is a row that each writer locks until it commits, so versions become visible
--- in order and a reader that follows them misses none.
+-- Revokes. The highest version is a row that each writer locks until it commits, so versions become visible in order and a
+-- reader that follows them misses none.
 CREATE TABLE revoke_versions (
     ns      text COLLATE "C" PRIMARY KEY,
     version bigint NOT NULL

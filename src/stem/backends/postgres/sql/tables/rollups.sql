@@ -1,4 +1,4 @@
--- What was counted of each minute (its beginning in microseconds), by a digest of task, queue, worker and tenant; as JSON.
+-- The figures of each minute (its beginning in microseconds), by a digest of task, queue, worker and tenant; as JSON.
 CREATE TABLE IF NOT EXISTS rollups (
     ns     text COLLATE "C" NOT NULL,
     minute bigint NOT NULL,

@@ -1,4 +1,4 @@
--- Unique keys and their holders; held_until null: until the holder ends.
+-- Unique keys and their holders. held_until is null for a key that is held until the holder ends.
 CREATE TABLE uniques (
     ns         text COLLATE "C" NOT NULL,
     key        text COLLATE "C" NOT NULL,

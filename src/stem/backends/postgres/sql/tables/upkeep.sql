@@ -1,4 +1,4 @@
--- When each namespace was last pruned, so that of many processes one does it.
+-- When each namespace was last pruned, so that only one of many processes prunes.
 CREATE TABLE upkeep (
     ns        text COLLATE "C" PRIMARY KEY,
     pruned_at float8 NOT NULL

@@ -1,7 +1,7 @@
--- What every script begins with: its input, and the one clock there is.
+-- The beginning of every script: its input, and the clock, which is the server's.
 -- KEYS[1] `stem:{namespace}:`, which begins every key, so that a namespace stays in one slot of a cluster.
 -- ARGV[1] the input, packed. ARGV[2] the retention, packed: {results = milliseconds, events = count}.
--- ARGV[3] what some scripts get besides; they say what.
+-- ARGV[3] and on: further input, which the head of the script describes.
 -- All moments and durations are whole microseconds, unless a name says otherwise.
 local PREFIX = KEYS[1]
 local INPUT = cmsgpack.unpack(ARGV[1])

@@ -1,7 +1,7 @@
--- End a packed task: copy what stays of it, and never make a table of it. Most endings can go this way.
+-- End a packed task: copy what its record keeps, without building a table of it. Most endings can be written like this.
 
 -- The record that is kept; `front` is all of it before the sequence number, `middle` and `behind` where to copy from and to.
-local function close(id, key, packed, queue, is_aside, front, middle, behind)
+local function close(id, key, packed, queue, is_aside, front, middle, behind, is_cancelled)
   if packed:byte(HEAD) ~= NONE then
     unleased(id, queue)
   end
@@ -10,7 +10,7 @@ local function close(id, key, packed, queue, is_aside, front, middle, behind)
   end
   if packed:byte(behind + 1) ~= NONE then
     local _, unique = cmsgpack.unpack_limit(packed, 1, behind)
-    release(unique, id)
+    release(unique, id, is_cancelled)
   end
   local kept = front .. packed:sub(middle + 1, behind)
   write(key, kept)
@@ -51,10 +51,12 @@ local function expire(id, key, packed, failure)
   local middle, _, _, _, is_aside, attempt, enqueued_at, _, worker, started_at, _, beat, payload =
     cmsgpack.unpack_limit(packed, SEQ - STATE, HEAD)
   local behind, _, _, name, queue = cmsgpack.unpack_limit(packed, UNIQUE - SEQ, middle)
-  log(1, 'expired', NOW, id, name, queue, attempt, worker, enqueued_at, started_at, false)
+  local _, _, body = cmsgpack.unpack_limit(packed, 2, behind)
+  local tenant = tenant_in(body or is_aside and redis.pcall('GET', PREFIX .. 'b:' .. id))
+  log(1, 'expired', NOW, id, name, queue, attempt, worker, enqueued_at, started_at, with_tenant(false, tenant))
   local front = packed_head(ENDED_WIDTH, struct.unpack('>I8', packed, FENCE_AT), false)
     .. cmsgpack.pack(
       'cancelled', false, false, false, attempt, enqueued_at, NOW, worker, started_at, NOW, beat, payload, failure
     )
-  close(id, key, packed, queue, is_aside, front, middle, behind)
+  close(id, key, packed, queue, is_aside, front, middle, behind, true)
 end

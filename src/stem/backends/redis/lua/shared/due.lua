@@ -1,4 +1,4 @@
--- When a claim may find something: microseconds until then; 0 for now, -1 if nothing waits.
+-- Tell when a claim may find a task: microseconds until then; 0 for now, -1 if no task waits.
 local function due_in(queues)
   local first = -1
   for _, queue in ipairs(queues) do

@@ -1,4 +1,4 @@
--- How tasks are written, end, and are swept when their time has come.
+-- Write tasks, end them, and delete those past their retention.
 local writes, written = {}, 0 -- key, packed task, …
 local bodies_gone = {}
 local uniques, uniques_set = {}, {} -- key → holder's id; key → milliseconds, 0 to release, -1 to hold until released
@@ -33,13 +33,15 @@ local function holder(key)
   return uniques[key]
 end
 
-local function release(key, id)
-  if holder(key) == id then
+-- The holder's end frees its key, and never another's. A key held for some time falls free early only if the holder was
+-- cancelled, because its work was not done.
+local function release(key, id, is_cancelled)
+  if holder(key) == id and (is_cancelled or redis.call('PTTL', PREFIX .. 'u:' .. key) == -1) then
     uniques[key], uniques_set[key] = false, 0
   end
 end
 
--- To be told to those who wait for it; `is_swept`: its record goes when its time has come, in the order of endings.
+-- Publish this ending; `is_swept`: the record is deleted after its retention, in the order of endings.
 local function end_of(id, is_swept)
   endings = endings + 1
   ended[endings] = id
@@ -94,7 +96,7 @@ end
 local function drop_records(ids, horizon)
   local gone, keys = {}, {}
   for i, packed in ipairs(fetch('t:', ids)) do
-    local task = packed and thaw(packed)
+    local task = packed and readable(packed)
     if not task or TERMINAL[task[STATE]] and not task[LETTER] and (task[FINISHED] or 0) <= horizon then
       gone[#gone + 1] = ids[i]
       keys[#keys + 1] = PREFIX .. 't:' .. ids[i]

@@ -1,4 +1,4 @@
--- How a task enters: what is stored of it, the ready score that orders it, the word that wakes those who wait.
+-- Put a task into its queue: its stored form, its ready score, and the message that wakes waiting workers.
 local RANK = 562949953421312 -- 2^49: a priority's share of a ready score; sequence numbers stay below it
 
 -- All of a new task before its sequence number. Most have no options, and share it.

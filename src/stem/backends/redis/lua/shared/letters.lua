@@ -1,4 +1,4 @@
--- Dead letters that match a filter, newest first, found by one bounded stretch of their index.
+-- Find dead letters that match a filter, newest first, in one bounded stretch of their index.
 -- INPUT {ids?, before?, limit, stretch, queue?, name?, reason?, since?, till?}
 
 local function matches(task)

@@ -1,14 +1,14 @@
--- Of a packed mark: whether it has not expired, and its version. What cannot be read counts as live: the caller passes over it.
-local function read_mark(packed)
-  local is_read, mark = pcall(cmsgpack.unpack, packed)
-  if not is_read or type(mark) ~= 'table' then
+-- Tell whether a packed record has not expired, and its version. An unreadable record counts as live: the caller skips it.
+local function read_revoke(packed)
+  local is_read, record = pcall(cmsgpack.unpack, packed)
+  if not is_read or type(record) ~= 'table' then
     return true, nil
   end
-  return type(mark.expires) ~= 'number' or mark.expires > NOW, mark.version
+  return type(record.expires) ~= 'number' or record.expires > NOW, record.version
 end
 
--- Drop up to `limit` marks that have expired. Returns how many went.
-local function drop_expired_marks(limit)
+-- Drop up to `limit` records that have expired. Returns how many went.
+local function drop_expired_revokes(limit)
   local ids = redis.call('ZRANGEBYSCORE', PREFIX .. 'revokes:expiring', '-inf', NOW, 'LIMIT', 0, limit)
   if #ids > 0 then
     spread(ids, 'HDEL', PREFIX .. 'revokes')

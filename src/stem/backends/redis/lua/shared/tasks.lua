@@ -1,7 +1,7 @@
--- A task is an array, packed: docs/redis-keys.md says what each field holds. `false` stands for none, and so does the absence
--- of the last ones. The fence always takes nine bytes, so that a claim can change the head and copy the rest unread.
--- It holds its own id, though its key does too: Lua finds a string by a hash of every nth byte, and packed tasks that
--- differ in a few digits only would all fall together.
+-- A task is a packed array; docs/redis-keys.md describes its fields. `false` means none, and so does a missing field at the
+-- end. The fence always takes nine bytes, so that a claim can change the head and copy the rest unread.
+-- The array also holds the task's id, which its key has as well: Lua finds a string by a hash of every nth byte, and packed
+-- tasks that differ in a few digits only would all get the same hash.
 local FORMAT, FENCE, HELD, STATE, EXPIRES, VISIBLE, ASIDE = 1, 2, 3, 4, 5, 6, 7
 local ATTEMPT, ENQUEUED, UPDATED, WORKER, STARTED, FINISHED, BEAT, PAYLOAD, ERROR, SEQ = 8, 9, 10, 11, 12, 13, 14, 15, 16, 17
 local ID, NAME, QUEUE, PRIORITY, META, UNIQUE, BODY = 18, 19, 20, 21, 22, 23, 24
@@ -25,6 +25,21 @@ local function thaw(packed, offset)
   local behind = task[FORMAT]
   task[FORMAT] = UNCHANGED
   return task, behind
+end
+
+-- The task that is packed in the string; false if somebody has written there what is none.
+local function readable(packed)
+  local is_read, task = pcall(thaw, packed)
+  return is_read
+    and type(task[ID]) == 'string'
+    and type(task[QUEUE]) == 'string'
+    and type(task[FENCE]) == 'number'
+    and type(task[ATTEMPT]) == 'number'
+    and type(task[SEQ]) == 'number'
+    and type(task[ENQUEUED]) == 'number'
+    and type(task[FINISHED] or 0) == 'number'
+    and type(task[DEATHS] or 0) == 'number'
+    and task
 end
 
 -- Whether retention has outlived the task's record, swept or not.

@@ -1,0 +1,1 @@
+"""LISTEN and NOTIFY, and the hand-over of tasks to waiting workers."""

@@ -1,2 +1,0 @@
--- Broker.purge: the last task pushed so far.
-SELECT last_value FROM {s}.task_seq

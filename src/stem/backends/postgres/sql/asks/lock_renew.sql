@@ -1,3 +1,0 @@
--- Locks.renew: only by its owner, only before it ends.
-UPDATE {s}.locks SET held_until = {s}.now_seconds() + %(ttl)s
-WHERE ns = %(ns)s AND name = %(name)s AND owner = %(owner)s AND held_until > {s}.now_seconds() RETURNING 1

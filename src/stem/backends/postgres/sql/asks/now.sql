@@ -1,2 +1,0 @@
--- Upkeep.now: the store's clock.
-SELECT {s}.now_seconds()

@@ -1,5 +1,0 @@
--- Revokes.prune: drop exactly the expired.
-WITH gone AS (
-    DELETE FROM {s}.revokes WHERE ns = %(ns)s AND expires_at <= {s}.now_seconds() RETURNING 1
-)
-SELECT count(*) FROM gone

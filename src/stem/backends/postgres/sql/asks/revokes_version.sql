@@ -1,2 +1,0 @@
--- Revokes.version: the highest version ever given.
-SELECT version FROM {s}.revoke_versions WHERE ns = %(ns)s

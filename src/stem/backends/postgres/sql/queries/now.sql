@@ -1,0 +1,2 @@
+-- Upkeep.now: read the store's clock.
+SELECT {s}.now_seconds()

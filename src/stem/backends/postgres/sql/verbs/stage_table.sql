@@ -1,3 +1,0 @@
--- The name of the table that a job's pushes are staged in.
-CREATE OR REPLACE FUNCTION stage_table(_ns text, _job text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$ SELECT 'staged_' || md5(_ns || '/' || _job) $$

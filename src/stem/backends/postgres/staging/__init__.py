@@ -1,0 +1,1 @@
+"""Staged pushes in Postgres: many tasks that become visible at once."""

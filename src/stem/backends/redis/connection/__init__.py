@@ -1,0 +1,1 @@
+"""Connections to Redis: opening, pooling, subscriptions, and errors."""

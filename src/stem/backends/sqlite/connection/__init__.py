@@ -1,0 +1,1 @@
+"""Connections to an SQLite file: opening, pooling, transactions, wake-ups, and errors."""

@@ -1,0 +1,1 @@
+"""The event log and bulk history in an SQLite file."""

@@ -1,0 +1,1 @@
+"""The broker's verbs on SQLite: push, claim, settle, reclaim."""

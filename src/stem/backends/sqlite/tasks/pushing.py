@@ -1,0 +1,111 @@
+"""Turn pushes into rows. A known id is left alone; a unique key that is held answers with its holder."""
+
+import sqlite3
+from collections.abc import Sequence
+
+from stem.backends.sqlite.namespace import SqliteNamespace
+from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.tasks.task_row import TOP_PRIORITY, TaskRow, json_or_none, json_text
+from stem.backends.sqlite.tasks.write_batch import WriteBatch
+from stem.backends.tenants import tenant_data
+from stem.core.envelope import Envelope, Push, Receipt, Unique
+
+
+class Pushing:
+    """The pushes of one transaction. Ids and keys are looked up once, then followed here as the batch grows."""
+
+    def __init__(
+        self, namespace: SqliteNamespace, batch: WriteBatch, connection: sqlite3.Cursor, pushes: Sequence[Push]
+    ) -> None:
+        self._ns = namespace.ns
+        self._batch = batch
+        self._now = batch.now
+        self._connection = connection
+        self._seq = namespace.first + namespace.take_numbers(connection, "seq", len(pushes)) - 1
+        self._known = self._find_known(namespace, [push.envelope.id for push in pushes])
+        self._holders: dict[str, str | None] = {}
+        self.cancelled: set[str] = set()  # in this transaction: they hold no key any more
+        self._add_task = batch.add["task_insert"]
+        self._add_ready = batch.add["ready_insert"]
+        self._add_delayed = batch.add["delayed_insert"]
+
+    def push(self, push: Push, body: bytes) -> Receipt:
+        envelope, unique = push.envelope, push.unique
+        id = envelope.id
+        if id in self._known:
+            return Receipt(id, False)
+        if unique is not None and (holder := self._holder(unique.key)) is not None:
+            return Receipt(holder, False)
+        self._known.add(id)
+        self._store(push, envelope, None if unique is None else self._hold(unique, id), body)
+        return Receipt(id, True)
+
+    def released(self, task: TaskRow) -> None:
+        """A task that ended in this transaction holds its key no longer."""
+        if task.unique_key is not None and self._held(task.unique_key) == (task.id, None):
+            self._holders[task.unique_key] = None
+
+    def _find_known(self, namespace: SqliteNamespace, ids: list[str]) -> set[str]:
+        """Delete the outlived records of these ids, so that they can be used again, and return the ids that are left."""
+        horizon = self._now - namespace.retention.results_seconds
+        found = self._connection.execute(SQL["task_known"], (namespace.ns, json_text(ids), horizon)).fetchall()
+        outlived = [(seq,) for seq, _, is_outlived in found if is_outlived]
+        if outlived:
+            self._connection.executemany(SQL["task_delete"], outlived)
+        return {id for _, id, is_outlived in found if not is_outlived}
+
+    def _store(self, push: Push, envelope: Envelope, unique_key: str | None, body: bytes) -> None:
+        """Called for every task of every bulk enqueue: no detour here that most of them do not need."""
+        now, name, queue, priority = self._now, envelope.name, envelope.queue, envelope.priority
+        self._seq = seq = self._seq + 1
+        expires_at = None
+        if push.expires_seconds is not None:
+            expires_at = now + push.expires_seconds
+        elif envelope.expires_at is not None:
+            expires_at = envelope.expires_at.timestamp()
+        due_at = now
+        if push.delay_seconds is not None:
+            due_at = now + push.delay_seconds
+        elif envelope.not_before is not None:
+            due_at = envelope.not_before.timestamp()
+        meta = json_or_none(envelope.meta) if envelope.meta else None
+        self._add_task(
+            (
+                seq,
+                envelope.id,
+                name,
+                queue,
+                priority,
+                now,
+                expires_at,
+                envelope.visibility_timeout,
+                unique_key,
+                meta,
+                body,
+            )
+        )
+        if due_at <= now:
+            self._add_ready((self._ns, queue, TOP_PRIORITY - priority, seq, due_at))
+        else:
+            self._add_delayed((self._ns, queue, due_at, seq))
+        data = tenant_data(envelope) if envelope.headers else None
+        self._batch.add_line(("enqueued", now, envelope.id, name, queue, 0, None, now, None, data))
+        self._batch.queues.add(queue)
+
+    def _holder(self, key: str) -> str | None:
+        if key not in self._holders:
+            self._holders[key], _ = self._held(key)
+        holder = self._holders[key]
+        return None if holder in self.cancelled else holder
+
+    def _held(self, key: str) -> tuple[str | None, float | None]:
+        """The stored holder of the key, and when the key falls free if that is not at the holder's end."""
+        row = self._connection.execute(SQL["unique_get"], (self._ns, key, self._now)).fetchone()
+        return row or (None, None)
+
+    def _hold(self, unique: Unique, id: str) -> str:
+        held_until = None if unique.seconds is None else self._now + unique.seconds
+        self._batch.add["unique_put"]((self._ns, unique.key, id, held_until))
+        if held_until is None or held_until > self._now:
+            self._holders[unique.key] = id
+        return unique.key

@@ -1,0 +1,92 @@
+"""Settle leased tasks: write their endings."""
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from stem.backends.sqlite.namespace import SqliteNamespace
+from stem.backends.sqlite.tasks.pushing import Pushing
+from stem.backends.sqlite.tasks.task_row import FENCE, SEQ, UNIQUE_KEY, LeasedRow, TaskRow, by_seq, leased
+from stem.backends.sqlite.tasks.write_batch import WriteBatch
+from stem.core import envelope as envelopes
+from stem.core.delivery import Ending, Lease
+from stem.core.event import event_data, event_kinds
+from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
+from stem.core.record import TaskError
+
+
+def settle(namespace: SqliteNamespace, endings: Sequence[Ending], worker: str) -> list[Lease]:
+    if not endings:
+        return []
+    refused: list[Lease] = []
+    # Encoded before the lock: others can write meanwhile, and what cannot be encoded changes nothing.
+    follow_ups = [push for ending in endings for push in ending.follow_ups]
+    bodies = iter([envelopes.encode(push.envelope) for push in follow_ups])
+    with namespace.database.writing() as connection:
+        batch = WriteBatch(namespace, namespace.now())
+        rows = leased(connection, namespace.ns, [ending.lease for ending in endings])
+        tasks = _tasks(connection, rows, endings)
+        pushing = Pushing(namespace, batch, connection.cursor(), follow_ups) if follow_ups else None
+        for ending in endings:
+            lease, pushes = ending.lease, [(push, next(bodies)) for push in ending.follow_ups] if follow_ups else ()
+            row = rows.get(lease.id)
+            if row is None or row[FENCE] != lease.fence:
+                refused.append(lease)
+                continue
+            del rows[lease.id]  # a lease is good for one ending
+            if row[SEQ] in tasks:
+                _settle(batch, tasks[row[SEQ]], ending, worker, pushing)
+            elif isinstance(ending.settlement, Done):
+                batch.succeed_fast(row, ending.settlement.payload, worker, ending.run_seconds)
+            if pushing is not None:
+                for push, body in pushes:
+                    pushing.push(push, body)
+        batch.write(connection)
+    namespace.ring(batch.topics)
+    return refused
+
+
+def _tasks(connection: sqlite3.Connection, rows: dict[str, LeasedRow], endings: Sequence[Ending]) -> dict[int, TaskRow]:
+    """Those that need more than what plain successes need, whole."""
+    wanted = {}
+    for ending in endings:
+        row = rows.get(ending.lease.id)
+        if row is not None and (
+            row[UNIQUE_KEY] is not None or ending.meta or ending.facts or type(ending.settlement) is not Done
+        ):
+            wanted[row[SEQ]] = row[FENCE]
+    tasks = by_seq(connection, list(wanted)) if wanted else []
+    for task in tasks:
+        task.fence = wanted[task.seq]
+    return {task.seq: task for task in tasks}
+
+
+def _settle(batch: WriteBatch, task: TaskRow, ending: Ending, worker: str, pushing: Pushing | None) -> None:
+    now, settlement = batch.now, ending.settlement
+    if pushing is not None and not isinstance(settlement, Retry | Requeue):
+        pushing.released(task)
+    if ending.run_seconds is not None and task.state != "running":
+        batch.start(task, worker, ending.run_seconds)
+    task.worker = worker
+    if ending.meta:
+        task.merge_meta(ending.meta)
+    task.updated_at = now
+    if not isinstance(settlement, Dead):
+        batch.tell(event_kinds(settlement)[0].value, task, now, event_data(settlement, ending.facts) or None)
+    match settlement:
+        case Done(payload):
+            batch.succeed(task, payload)
+        case Retry(seconds, error):
+            task.attempt += 1
+            task.error = msgspec.json.encode(error)
+            batch.wait_again(task, now + seconds)
+        case Dead():
+            batch.fail(task, settlement, ending.facts)
+        case Requeue(seconds, died=died):
+            task.deaths += died
+            batch.wait_again(task, now + seconds)
+        case Cancelled(reason):
+            if pushing is not None:
+                pushing.cancelled.add(task.id)
+            batch.end(task, "cancelled", TaskError("Cancelled", reason))

@@ -1,0 +1,1 @@
+"""`stem pipeline`: the data pipeline on Spark."""

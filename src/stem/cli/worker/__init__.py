@@ -1,0 +1,1 @@
+"""`stem worker`: start, inspect and control workers."""

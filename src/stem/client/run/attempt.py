@@ -1,0 +1,100 @@
+"""Runs one attempt of a task: admit, invoke, settle. The caller writes the settlement."""
+
+import random
+from collections.abc import Callable
+from time import perf_counter
+
+import msgspec
+
+from stem.client.app import Stem
+from stem.client.run.admit import Admitted, admit
+from stem.client.run.context import Channel, TaskContext, running
+from stem.client.run.invoke import ainvoke, invoke
+from stem.core.delivery import Delivery
+from stem.core.outcome import Outcome, Rejected, Returned, Settlement
+from stem.core.settle import Policy, settle
+
+Begin = Callable[[Admitted], object]
+RandomFraction = Callable[[], float]
+
+_ANY = Policy()
+
+
+class AttemptResult(msgspec.Struct, frozen=True):
+    """The settlement of an attempt, and how long it ran (None: it never started)."""
+
+    settlement: Settlement
+    run_seconds: float | None
+
+
+def _nothing(_admitted: Admitted) -> None: ...
+
+
+def attempt(
+    app: Stem,
+    delivery: Delivery,
+    channel: Channel,
+    *,
+    worker: str,
+    begin: Begin = _nothing,
+    random_fraction: RandomFraction = random.random,
+    catch_interrupts: bool = True,
+) -> AttemptResult:
+    """Run the handler, sync or async, in this thread. Exceptions of the task are not raised here, except a KeyboardInterrupt
+    without `catch_interrupts`.
+
+    `begin` is called right before the handler, once it is certain to run; an exception of `begin` is raised here.
+    A signal may raise SoftTimeLimitExceeded or TaskRevoked while the current context `is_running`: wherever it strikes, it
+    counts as the attempt's. At other times a signal must raise neither, because the caller would get the exception.
+    """
+    admitted = admit(app, delivery)
+    if isinstance(admitted, Rejected):
+        return AttemptResult(_decided(admitted, Policy(), delivery, random_fraction), None)
+    context = TaskContext(app, delivery, admitted.envelope, channel, worker)
+    token = running.set(context)
+    try:
+        begin(admitted)
+        began_at = perf_counter()
+        outcome = invoke(admitted, context, catch_interrupts=catch_interrupts)
+        return _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction)
+    finally:
+        running.reset(token)
+
+
+async def aattempt(
+    app: Stem,
+    delivery: Delivery,
+    channel: Channel,
+    *,
+    worker: str,
+    begin: Begin = _nothing,
+    random_fraction: RandomFraction = random.random,
+    catch_interrupts: bool = True,
+) -> AttemptResult:
+    """Run an async handler like `attempt`, on the caller's loop. Cancelling this cancels the handler, and is raised here."""
+    admitted = admit(app, delivery)
+    if isinstance(admitted, Rejected):
+        return AttemptResult(_decided(admitted, Policy(), delivery, random_fraction), None)
+    context = TaskContext(app, delivery, admitted.envelope, channel, worker)
+    token = running.set(context)
+    try:
+        begin(admitted)
+        began_at = perf_counter()
+        outcome = await ainvoke(admitted, context, catch_interrupts=catch_interrupts)
+        return _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction)
+    finally:
+        running.reset(token)
+
+
+def _attempt_result(
+    call: Admitted, context: TaskContext, outcome: Outcome, run_seconds: float, random_fraction: RandomFraction
+) -> AttemptResult:
+    # A success needs neither policy nor random fraction.
+    policy = _ANY if type(outcome) is Returned else call.policy
+    settlement = _decided(outcome, policy, context.delivery, random_fraction)
+    call.hooks.settle(context, settlement)
+    return AttemptResult(settlement, run_seconds)
+
+
+def _decided(outcome: Outcome, policy: Policy, delivery: Delivery, random_fraction: RandomFraction) -> Settlement:
+    return settle(outcome, policy, attempt=delivery.attempt, deaths=delivery.deaths, random_fraction=random_fraction())

@@ -1,0 +1,276 @@
+"""The context of a running task: its facts, progress, heartbeats and follow-up calls."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from contextvars import ContextVar
+from datetime import timedelta
+from logging import Logger, LoggerAdapter, getLogger
+from threading import Lock
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+import msgspec
+
+from stem.client.task.options import CallOptions
+from stem.client.task.policy import seconds as checked_seconds
+from stem.core.delivery import Delivery
+from stem.core.envelope import Envelope, Push, Receipt
+from stem.core.errors import InvalidTask, UsageError
+from stem.core.text.encode import encode_json
+
+if TYPE_CHECKING:
+    from stem.client.app import Stem
+    from stem.client.send.handle import TaskHandle
+    from stem.client.send.sender import Sender
+    from stem.contracts.engine import Interrupter
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PARENT_ID, ROOT_ID = "parentId", "rootId"  # in an envelope's meta
+TENANT_HEADER = "tenant"
+MAX_PROGRESS_BYTES = 2048
+
+
+class Channel(Protocol):
+    """How a running task reaches the worker (or the test) that runs it."""
+
+    def beat(self, progress: dict[str, Any] | None) -> None:
+        """Send a heartbeat, with progress or without (None). May raise TaskRevoked."""
+
+    def extend(self, seconds: float) -> None:
+        """Keep the lease for at least this long from now. May raise TaskRevoked."""
+
+    def push(self, pushes: Sequence[Push]) -> list[Receipt]:
+        """Push calls through a connection that is already open."""
+
+
+class RetryRequested(BaseException):
+    """Raised by `ctx.retry` to leave the handler. A BaseException, so that no `except Exception` swallows it."""
+
+    def __init__(self, delay_seconds: float | None, reason: str) -> None:
+        super().__init__(reason)
+        self.delay_seconds = delay_seconds
+
+
+class TaskContext:
+    """One attempt of a task, as its handler sees it: a parameter of this class is filled in, `current_task()` finds it.
+
+    It is good while the attempt runs, in any thread of it.
+    """
+
+    __slots__ = (
+        "_app",
+        "_channel",
+        "_envelope",
+        "_logger",
+        "_notes",
+        "_turn",
+        "delivery",
+        "has_told",
+        "interrupter",
+        "is_running",
+        "worker",
+    )
+
+    def __init__(self, app: "Stem", delivery: Delivery, envelope: Envelope, channel: Channel, worker: str) -> None:
+        self.delivery = delivery
+        self.worker = worker
+        self.is_running = False  # an interrupt may be raised only while the handler runs
+        self._app = app
+        self._envelope = envelope
+        self._channel = channel
+        self._logger: TaskLogger | None = None
+        self.interrupter: Interrupter | None = None  # how the engine is interrupted
+        self.has_told = False  # the handler reports its progress itself
+        self._notes: dict[str, Any] = {}
+        self._turn: Lock | None = None  # for two who report: the handler, and a thread of its engine
+
+    def __repr__(self) -> str:
+        return f"TaskContext({self.id!r}, {self.name!r}, attempt={self.attempt})"
+
+    @property
+    def id(self) -> str:
+        return self.delivery.lease.id
+
+    @property
+    def name(self) -> str:
+        return self._envelope.name
+
+    @property
+    def queue(self) -> str:
+        return self.delivery.queue
+
+    @property
+    def attempt(self) -> int:
+        """0 for the first."""
+        return self.delivery.attempt
+
+    @property
+    def max_retries(self) -> int:
+        return self._envelope.max_retries
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return self._envelope.headers
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return self._envelope.meta
+
+    @property
+    def tenant(self) -> str | None:
+        return self._envelope.headers.get(TENANT_HEADER)
+
+    @property
+    def parent_id(self) -> str | None:
+        """The task that enqueued this one, if a task did."""
+        return self._noted(PARENT_ID)
+
+    @property
+    def root_id(self) -> str:
+        """The first task of the chain; this one if no task enqueued it."""
+        return self._noted(ROOT_ID) or self.id
+
+    @property
+    def logger(self) -> "TaskLogger":
+        """`stem.task.<name>`; its records carry task_id, task_name, queue, attempt and worker."""
+        if self._logger is None:
+            self._logger = TaskLogger(self)
+        return self._logger
+
+    def heartbeat(self) -> None:
+        """Report that the task is alive. Raises TaskRevoked if it was revoked."""
+        self._channel.beat(None)
+
+    def progress(self, fraction: float | None = None, message: str = "", **data: Any) -> None:
+        """Report progress; the latest is `meta["progress"]` of the record. Raises InvalidTask, TaskRevoked."""
+        self.has_told = True
+        self._tell({"fraction": fraction, "message": message, **data})
+
+    def extend_lease(self, seconds: float | timedelta | str) -> None:
+        """Extend the lease to at least this long from now, even if renewals fail. Raises InvalidTask, TaskRevoked."""
+        self._channel.extend(checked_seconds("The extension of a lease", seconds, above_zero=True))
+
+    def retry(self, delay: float | timedelta | str | None = None, reason: str = "") -> NoReturn:
+        """End this attempt as a failure worth a retry, due after `delay` (None: as the task's policy says).
+
+        With no retries left it is a dead letter, as any failure. Raises InvalidTask for a delay that is none.
+        """
+        raise RetryRequested(None if delay is None else checked_seconds("A retry delay", delay), reason)
+
+    @overload
+    def enqueue(self, task: "Sender[P, R]", /, *args: P.args, **kwargs: P.kwargs) -> "TaskHandle[R]": ...
+    @overload
+    def enqueue(
+        self,
+        task: str,
+        /,
+        args: Mapping[str, Any] | None = None,
+        *,
+        check: bool = True,
+        **options: Unpack[CallOptions],
+    ) -> "TaskHandle[Any]": ...
+    def enqueue(self, task: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Enqueue like `task.enqueue(…)` or `app.enqueue(name, args=…)`, over the worker's connection."""
+        if isinstance(task, str):
+            return self._enqueue_named(task, *args, **kwargs)
+        return task.enqueue_by(self._channel.push, self._app.store_connection, task.bind(args, kwargs))
+
+    def _enqueue_named(
+        self, name: str, args: Mapping[str, Any] | None = None, *, check: bool = True, **options: Unpack[CallOptions]
+    ) -> "TaskHandle[Any]":
+        sender = self._app.sender(name, check=check).options(**options)
+        arguments = sender.bind_object({} if args is None else args)
+        return sender.enqueue_by(self._channel.push, self._app.store_connection, arguments)
+
+    # For the engine that runs it (stem.contracts.engine.Attempt)
+
+    @property
+    def key(self) -> str:
+        return key_of(self._app, self.delivery)
+
+    def note(self, **facts: Any) -> None:
+        self._turn = self._turn or Lock()
+        self._notes.update(facts)
+        self._tell({"fraction": None, "message": ""})
+
+    def report(self, fraction: float | None, message: str) -> None:
+        if not self.has_told:
+            self._tell({"fraction": fraction, "message": message})
+
+    def interrupt(self, reason: BaseException, frame: FrameType | None) -> None:
+        """Raise the reason now, or let the engine raise it when it can."""
+        if self.interrupter is None:
+            raise reason
+        self.interrupter(reason, frame)
+
+    def _tell(self, progress: dict[str, Any]) -> None:
+        checked = _progress({**progress, **self._notes})
+        with self._turn or nullcontext():
+            self._channel.beat(checked)
+
+    def _noted(self, name: str) -> str | None:
+        value = self._envelope.meta.get(name)
+        return value if isinstance(value, str) else None
+
+
+# The task that runs here. Threads that a handler starts itself do not see it.
+running: ContextVar[TaskContext | None] = ContextVar("stem_running_task", default=None)
+
+
+def current_task() -> TaskContext:
+    """Return the context of the task that runs here. Raises UsageError outside of a task."""
+    context = running.get()
+    if context is None:
+        raise UsageError(
+            "No task is running here; call this from a task's function (in a test: enqueue it within stem.testing.eager)."
+        )
+    return context
+
+
+def key_of(app: "Stem", delivery: Delivery) -> str:
+    """Return a key that identifies a task on machines shared by several apps."""
+    return f"{app.settings.namespace}/{delivery.name}/{delivery.lease.id}"
+
+
+def lineage(context: TaskContext, meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the meta of a call made by a running task. Values that the caller gave win."""
+    return {PARENT_ID: context.id, ROOT_ID: context.root_id, **meta}
+
+
+def _progress(progress: dict[str, Any]) -> dict[str, Any]:
+    fraction, message = progress["fraction"], progress["message"]
+    if fraction is not None and (
+        isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1
+    ):
+        raise InvalidTask(f"The progress is {fraction!r}; give a fraction from 0 to 1, or None.")
+    if not isinstance(message, str):
+        raise InvalidTask(f"The message of a progress is of type {type(message).__name__}; give a string.")
+    encoded = encode_json(progress, what="the progress", limit_bytes=sys.maxsize)
+    if len(encoded) > MAX_PROGRESS_BYTES:
+        raise InvalidTask(
+            f"The JSON of the progress takes {len(encoded):,} bytes and the limit is {MAX_PROGRESS_BYTES:,}; "
+            "keep the data elsewhere and report a reference."
+        )
+    # Decoded again: what travels is what a reader of the record will see.
+    decoded: dict[str, Any] = msgspec.json.decode(encoded)
+    return decoded
+
+
+class TaskLogger(LoggerAdapter[Logger]):
+    """Adds the task's fields to those that the caller gives."""
+
+    def __init__(self, context: TaskContext) -> None:
+        fields = {
+            "task_id": context.id,
+            "task_name": context.name,
+            "queue": context.queue,
+            "attempt": context.attempt,
+            "worker": context.worker,
+        }
+        super().__init__(getLogger(f"stem.task.{context.name}"), fields)
+
+    def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
+        return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}

@@ -1,0 +1,1 @@
+"""Sending calls, and handles to their results."""

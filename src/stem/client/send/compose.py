@@ -1,0 +1,88 @@
+"""Turns a call into an envelope and the push that a store takes."""
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from stem.client.run.context import TENANT_HEADER, lineage, running
+from stem.client.send.signing import sign
+from stem.client.store_connection import StoreConnection
+from stem.client.task.options import CallPlan
+from stem.client.task.signature import Signature
+from stem.core.envelope import VERSION, Envelope, Push, Unique, encode_args
+from stem.core.errors import InvalidArguments
+from stem.core.ids import canonical, content_key, uuid7
+from stem.core.record import moment
+from stem.core.routing import queue_of
+
+NO_ARGS = msgspec.Raw(b"{}")
+
+
+def envelope_template(name: str, plan: CallPlan, *, is_fair: bool = False) -> Envelope:
+    """Return the envelope that all calls of a plan share; each call replaces its own fields."""
+    return Envelope(
+        id=plan.id or "",
+        name=name,
+        args=NO_ARGS,
+        headers=plan.headers,
+        enqueued_at=moment(0.0),
+        not_before=plan.not_before,
+        priority=plan.priority,
+        attempt=0,
+        max_retries=plan.max_retries,
+        visibility_timeout=plan.visibility_timeout,
+        queue=queue_of(plan.queue, plan.headers.get(TENANT_HEADER), is_fair=is_fair),
+        meta=plan.meta,
+        version=VERSION,
+        expires_at=plan.expires_at,
+        retry=plan.retry,
+        soft_limit=plan.soft_limit,
+        hard_limit=plan.hard_limit,
+    )
+
+
+def compose(
+    store_connection: StoreConnection,
+    template: Envelope,
+    plan: CallPlan,
+    arguments: Mapping[str, Any],
+    signature: Signature | None,
+) -> Push:
+    """Build one push; arguments are checked if the signature is known here. Raises InvalidArguments; writes nothing."""
+    encode = encode_args if signature is None else signature.encode
+    args = encode(arguments, limit_bytes=store_connection.settings.max_args_bytes)
+    now = store_connection.clock()
+    sent_at = moment(now)
+    changes: dict[str, Any] = {"id": plan.id or uuid7(now, os.urandom(10)), "args": args, "enqueued_at": sent_at}
+    # For readers of the envelope; the store counts the seconds from its own clock.
+    if plan.delay_seconds is not None:
+        changes["not_before"] = sent_at + timedelta(seconds=plan.delay_seconds)
+    if plan.expires_seconds is not None:
+        changes["expires_at"] = sent_at + timedelta(seconds=plan.expires_seconds)
+    if plan.add_to_parent and (context := running.get()) is not None:
+        changes["meta"] = lineage(context, template.meta)
+    envelope = store_connection.hooks.enqueue(msgspec.structs.replace(template, **changes))
+    if store_connection.keyring:
+        envelope = sign(envelope, store_connection.keyring, namespace=store_connection.settings.namespace)
+    return Push(envelope, plan.delay_seconds, plan.expires_seconds, _unique(template.name, plan, arguments, signature))
+
+
+def _unique(name: str, plan: CallPlan, arguments: Mapping[str, Any], signature: Signature | None) -> Unique | None:
+    """Return the uniqueness key of a call: name, queue and arguments, as decoded for the function if it is known here.
+    Headers do not count: a trace id must not make a duplicate look new."""
+    if plan.unique == "":
+        return None
+    try:
+        ordered = canonical(dict(arguments))
+        content = ordered if signature is None else signature.identifying_arguments(ordered)
+    except TypeError as error:
+        raise InvalidArguments("A unique call holds a set that has no order to compare it by; pass a list.") from error
+    except (RecursionError, OverflowError) as error:
+        raise InvalidArguments(
+            f"The arguments of a unique call cannot be compared ({error}); simplify them."
+        ) from error
+    key = content_key([name, plan.queue, content])
+    return Unique(key, None if plan.unique == "until_done" else plan.unique)

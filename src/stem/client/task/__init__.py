@@ -1,0 +1,1 @@
+"""Task definitions: signature, options and retry policy."""

@@ -1,0 +1,1 @@
+"""Settings: their declarations, sources and effective values."""

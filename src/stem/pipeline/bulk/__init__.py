@@ -1,0 +1,1 @@
+"""One task over a whole DataFrame, run on the executors."""

@@ -1,0 +1,1 @@
+"""HTML pages with plots, for the report and for what-if."""

@@ -1,0 +1,1 @@
+"""Reports and failure triage from the lake."""

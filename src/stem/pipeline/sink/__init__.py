@@ -1,0 +1,1 @@
+"""`df.write.format("stem")`: one task per row."""

@@ -1,0 +1,1 @@
+"""`spark.read.format("stem")`: tables and streams of a store."""

@@ -1,0 +1,1 @@
+"""Replays recorded load through the autoscaler over a grid of settings."""

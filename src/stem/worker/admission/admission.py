@@ -1,0 +1,65 @@
+"""Admit claimed tasks: those that may run go to the pool, the others to the settler with the reason."""
+
+from collections.abc import Sequence
+from signal import SIGTERM
+
+from stem.core.delivery import Delivery, Ending
+from stem.worker.admission import queue_check
+from stem.worker.admission.at_most_once import NO_FREE_ISOLATE, AtMostOnce
+from stem.worker.admission.revoke_follower import RevokeFollower
+from stem.worker.admission.throttle import Throttle
+from stem.worker.pool.in_flight import InFlightTask, InFlightTasks
+from stem.worker.pool.pool import Pool
+from stem.worker.services.lease_renewer import LeaseRenewer
+from stem.worker.services.settler import Settler
+
+
+class Admission:
+    """Checks, in this order: the signed queue, revokes, fleet-wide limits, at-most-once locks."""
+
+    def __init__(
+        self,
+        *,
+        queues: Sequence[str],
+        signs_tasks: bool,
+        revokes: RevokeFollower,
+        throttle: Throttle,
+        at_most_once: AtMostOnce,
+        in_flight: InFlightTasks,
+        pool: Pool,
+        lease_renewer: LeaseRenewer,
+        settler: Settler,
+    ) -> None:
+        self._queues = queues
+        self._signs_tasks = signs_tasks
+        self._revokes = revokes
+        self._throttle = throttle
+        self._at_most_once = at_most_once
+        self._in_flight = in_flight
+        self._pool = pool
+        self._lease_renewer = lease_renewer
+        self._settler = settler
+
+    def admit(self, deliveries: list[Delivery]) -> bool:
+        """Pass each delivery on. False if one was refused because no isolate is free: do not claim ahead."""
+        misplaced: list[tuple[InFlightTask, Ending]] = []
+        if self._signs_tasks:
+            deliveries, misplaced = queue_check.admit(deliveries, self._queues)
+        deliveries, revoked = self._revokes.admit(deliveries)
+        tasks, throttled = self._throttle.admit(deliveries)
+        tasks, locked = self._at_most_once.admit(tasks)
+        if tasks:
+            self._in_flight.add(tasks)
+            self._pool.offer(tasks)
+            self._cancel_revoked(tasks)
+        if misplaced or revoked or throttled or locked:
+            self._settler.add(misplaced + revoked + throttled + locked)
+        self._lease_renewer.renew_short(tasks)  # last: it waits for the store, and may fail
+        return not any(ending.settlement is NO_FREE_ISOLATE for _, ending in locked)
+
+    def _cancel_revoked(self, tasks: list[InFlightTask]) -> None:
+        """Cancel what was revoked while limits and locks were asked: whoever applied the revoke did not find it in flight."""
+        revoked = self._revokes.revoked
+        late = [task.lease.id for task in tasks if revoked.is_revoked(task.lease.id)] if len(revoked) else []
+        if late:
+            self._pool.revoke(dict.fromkeys(late, "revoked"), terminate=False, signal_number=SIGTERM)

@@ -1,0 +1,49 @@
+"""Requests of the supervisor to the fork server, and its replies."""
+
+import msgspec
+
+
+class LoadApp(msgspec.Struct, frozen=True, tag=True):
+    """Import the app at `path`; the first request."""
+
+    path: str
+
+
+class StartIsolate(msgspec.Struct, frozen=True, tag=True):
+    """Start an isolate with `slots`; `token` identifies it until its process id is known."""
+
+    token: int
+    slots: int
+    is_inline: bool = False
+    worker: str = ""  # its name
+
+
+class ReapIsolate(msgspec.Struct, frozen=True, tag=True):
+    pid: int
+
+
+class AppLoaded(msgspec.Struct, frozen=True, tag=True):
+    manifest: msgspec.Raw
+
+
+class AppRefused(msgspec.Struct, frozen=True, tag=True):
+    """The app cannot be loaded."""
+
+    sentence: str
+    exit_code: int
+
+
+class IsolateStarted(msgspec.Struct, frozen=True, tag=True):
+    token: int
+    pid: int
+
+
+class IsolateExited(msgspec.Struct, frozen=True, tag=True):
+    """`exit_code` is negative for a signal."""
+
+    pid: int
+    exit_code: int
+
+
+Request = LoadApp | StartIsolate | ReapIsolate
+Reply = AppLoaded | AppRefused | IsolateStarted | IsolateExited

@@ -1,0 +1,161 @@
+"""The messages between supervisor and isolate.
+
+Runs go down the inbox, a packet socket: each packet is read whole by one reader, so the supervisor can take back what the
+isolate has not started. Endings, and requests with their replies, go over a byte stream in frames.
+"""
+
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from stem.client.task.policy import MAX_SECONDS
+from stem.core.delivery import Delivery, Lease
+from stem.core.envelope import Push, Receipt
+from stem.core.outcome import Done, Requeue, Retry, Settlement
+from stem.runtime.framing import FrameReader, frame
+
+# Larger bodies are requested over the stream: a packet must fit into the socket's buffer.
+INLINE_BODY_BYTES = 64 * 1024
+PACKET_BYTES = INLINE_BODY_BYTES + 4096
+
+# Makes an isolate read its status block. A signal that neither people nor libraries use.
+INTERRUPT = signal.SIGRTMIN + 2
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """`body` is None if it is large and must be requested."""
+
+    number: int
+    id: str
+    fence: int
+    name: str
+    queue: str
+    attempt: int
+    deaths: int
+    body: bytes | None
+    is_cleanup: bool = False  # its isolate has died; only end what its engine left behind
+
+    def delivery(self, body: bytes) -> Delivery:
+        return Delivery(Lease(self.id, self.fence), self.name, self.queue, self.attempt, self.deaths, body)
+
+
+class IsolateReady(msgspec.Struct, frozen=True, tag="ready", array_like=True):
+    """The isolate accepts runs."""
+
+
+class RunEnded(msgspec.Struct, frozen=True, tag="e", array_like=True):
+    """How a run was settled: `payload` for one that is done, else the settlement as JSON. `progress` is its last, as JSON."""
+
+    number: int
+    run_seconds: float | None
+    payload: bytes | None
+    other: bytes | None = None
+    progress: bytes = b""
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return {"progress": msgspec.json.decode(self.progress)} if self.progress else {}
+
+
+class ExtendLease(msgspec.Struct, frozen=True, tag="x", array_like=True):
+    number: int
+    seconds: float
+
+
+class BodyRequest(msgspec.Struct, frozen=True, tag="b", array_like=True):
+    """Answered with the bare body."""
+
+    number: int
+
+
+class PushRequest(msgspec.Struct, frozen=True, tag="p", array_like=True):
+    """Pushes as JSON; answered with a `PushReply`."""
+
+    pushes: bytes
+
+
+class PushReply(msgspec.Struct, frozen=True):
+    """`error` is a class of stem.core.errors and its sentence."""
+
+    receipts: list[Receipt] = []
+    error: tuple[str, str] | None = None
+
+
+Request = BodyRequest | PushRequest  # the isolate waits for the answer
+Message = IsolateReady | RunEnded | ExtendLease | Request
+
+
+def encode_run(number: int, delivery: Delivery) -> bytes:
+    lease, body = delivery.lease, delivery.body
+    inline = body if len(body) <= INLINE_BODY_BYTES else None
+    run = (number, lease.id, lease.fence, delivery.name, delivery.queue, delivery.attempt, delivery.deaths, inline)
+    return _packer.encode(run)
+
+
+def encode_cleanup(number: int, delivery: Delivery) -> bytes:
+    """Encode the cleanup after a run whose isolate has died."""
+    lease = delivery.lease
+    return _packer.encode(
+        (number, lease.id, lease.fence, delivery.name, delivery.queue, delivery.attempt, delivery.deaths, b"", True)
+    )
+
+
+def read_run(packet: bytes | memoryview) -> Run:
+    return _runs.decode(packet)
+
+
+def encode_ending(number: int, settlement: Settlement, run_seconds: float | None, progress: bytes = b"") -> bytes:
+    """The frame of a `RunEnded`. Built without the struct, because one is sent for every task."""
+    payload = bytes(settlement.payload) if isinstance(settlement, Done) else None
+    other = None if payload is not None else msgspec.json.encode(settlement)
+    return frame(_packer.encode(("e", number, run_seconds, payload, other, progress)))
+
+
+def settlement_of(message: RunEnded) -> Settlement:
+    """Raises ValueError or MsgspecError for what no isolate writes."""
+    if message.run_seconds is not None:
+        check_seconds(message.run_seconds)
+    if message.payload is not None:
+        return Done(msgspec.Raw(message.payload))
+    settlement = _settlements.decode(message.other or b"")
+    if isinstance(settlement, Retry | Requeue):
+        check_seconds(settlement.delay_seconds)
+    return settlement
+
+
+def check_seconds(value: float) -> float:
+    """Raises ValueError for a number that is no time span."""
+    if not 0 <= value <= MAX_SECONDS:  # also false for NaN
+        raise ValueError(f"{value} is no number of seconds")
+    return value
+
+
+def encode(message: Message) -> bytes:
+    return frame(_packer.encode(message))
+
+
+def decode(frames: FrameReader, data: bytes) -> Iterator[Message]:
+    """The messages that are complete with this data. Raises ValueError or MsgspecError for what no isolate writes."""
+    return map(_messages.decode, frames.feed(data))
+
+
+def encode_pushes(pushes: list[Push]) -> bytes:
+    return msgspec.json.encode(pushes)
+
+
+def decode_pushes(data: bytes) -> list[Push]:
+    return _pushes.decode(data)
+
+
+def decode_pushed(data: bytes) -> PushReply:
+    return _pushed.decode(data)
+
+
+_packer = msgspec.msgpack.Encoder()
+_runs = msgspec.msgpack.Decoder(Run)
+_messages = msgspec.msgpack.Decoder(Message)
+_settlements: "msgspec.json.Decoder[Settlement]" = msgspec.json.Decoder(Settlement)
+_pushes = msgspec.json.Decoder(list[Push])
+_pushed = msgspec.json.Decoder(PushReply)

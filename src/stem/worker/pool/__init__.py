@@ -1,0 +1,1 @@
+"""The pool of isolates: handing out tasks, watching them run, and ending them."""

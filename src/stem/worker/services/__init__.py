@@ -1,0 +1,1 @@
+"""The background duties of a worker, one thread each, and what they share."""

@@ -1,0 +1,71 @@
+"""Send the worker's heartbeat, with its load, counters and how to reach it."""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from stem.contracts.store import Store
+from stem.core.heartbeat import Heartbeat
+from stem.runtime.process import resident_bytes
+from stem.worker.fork.manifest import TaskFacts
+from stem.worker.pool.pool import Pool
+from stem.worker.settings import WorkerSettings
+
+MOST_TASKS = 200
+
+
+class HeartbeatSender:
+    def __init__(
+        self,
+        store: Store,
+        pool: Pool,
+        settings: WorkerSettings,
+        queues: list[str],
+        counters: Mapping[str, int],
+        state: Callable[[], str],
+        reached_by: Mapping[str, object],
+        tasks: Iterable[TaskFacts],
+    ) -> None:
+        """`reached_by`: the addresses under which commands find this worker. `tasks`: what it runs, for clients that enqueue by
+        name without the app; omitted above MOST_TASKS, because every command reads all heartbeats."""
+        routes = {task.name: [task.queue, task.max_retries] for task in tasks}
+        self._tasks = routes if len(routes) <= MOST_TASKS else {}
+        self._store = store
+        self._pool = pool
+        self._settings = settings
+        self._queues = queues
+        self._counters = counters
+        self._state = state
+        self._reached_by = dict(reached_by)
+        self._since = time.monotonic()
+        self._host = socket.gethostname()
+
+    def beat(self) -> None:
+        depth = self._store.broker.depth(self._queues)
+        heartbeat = Heartbeat(
+            worker_id=self._settings.name,
+            namespace=self._store.namespace,
+            host=self._host,
+            pid=os.getpid(),
+            uptime_seconds=round(time.monotonic() - self._since, 3),
+            concurrency=self._pool.concurrency,
+            in_flight=len(self._pool.running),
+            queues=self._queues,
+            queue_depth=sum(each.ready for each in depth.values()),
+            memory_bytes=sum(resident_bytes(pid, is_alone=True) for pid in (os.getpid(), *self._pool.pids)),
+            load=os.getloadavg()[0],
+            counters=dict(self._counters),
+            extras={
+                "state": self._state(),
+                "held": self._pool.load,
+                "isolates": self._pool.pids,
+                "beatSeconds": self._settings.heartbeat_seconds,
+                "tasks": self._tasks,
+                **self._reached_by,
+            },
+        )
+        self._store.heartbeats.beat(heartbeat, ttl_seconds=self._settings.heartbeat_seconds * 3)
+
+    def leave(self) -> None:
+        self._store.heartbeats.forget(self._settings.name)
