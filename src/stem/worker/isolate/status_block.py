@@ -108,6 +108,10 @@ class StatusBlock:
         """The number of the last run started in this slot, whether it runs or is over."""
         return self._words[slot * SLOT_WORDS + NUMBER] & ~OVER
 
+    def started_at(self, slot: int) -> float:
+        """When the last run in this slot started, as its process says."""
+        return self._times[slot * SLOT_WORDS + STARTED_AT]
+
     def times(self, slot: int) -> tuple[float, float, float]:
         """When it started, and when its soft and its hard limit end; 0 for a limit that it has not. Raises ValueError for
         what no isolate writes."""

@@ -223,14 +223,13 @@ class Isolates:
     def _read_output(self, isolate: IsolateState) -> None:
         if isolate.handle.token not in self.by_token:
             return
-        alone = _alone(isolate)  # before reading: afterwards another task may run
+        before, read_at = _alone(isolate), time.monotonic()
         try:
             data = os.read(isolate.handle.output, READ_BYTES)
         except BlockingIOError:
             return
-        _log_output(
-            isolate, isolate.handle.lines.feed(data, alone or _alone(isolate)) if data else isolate.handle.lines.end()
-        )
+        author = _author(isolate, before, read_at)
+        _log_output(isolate, isolate.handle.lines.feed(data, author) if data else isolate.handle.lines.end())
         if not data:
             self._selector.unregister(isolate.handle.output)
 
@@ -316,6 +315,19 @@ def _alone(isolate: IsolateState) -> str:
     """The id of the task that runs there, if it is the only one."""
     running = [task.lease.id for _, task in isolate.running()]
     return running[0] if len(running) == 1 else ""
+
+
+def _author(isolate: IsolateState, before: str, read_at: float) -> str:
+    """The id of the task that wrote the untagged output which was read at `read_at`; `before` ran shortly before that.
+
+    This thread may have been held up between looking and reading, and short tasks follow each other in less time than that.
+    A run that began before the read has written what was read: the one before it tagged what it left in the pipe.
+    """
+    if isolate.is_shared:
+        return before or _alone(isolate)
+    status = isolate.handle.status
+    task = isolate.assigned.get(status.begun(0))
+    return task.lease.id if task is not None and status.started_at(0) <= read_at else before
 
 
 def _log_output(isolate: IsolateState, lines: list[tuple[str, str]]) -> None:
