@@ -1,53 +1,117 @@
-"""Recurring schedules. Each due instant is enqueued once, however many schedulers run."""
+"""Recurring schedules: entries, and how far each has come. Each instant is enqueued once, however many schedulers run."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from stem.core.envelope import Push
 
+Misfire = Literal["skip", "once", "all"]
+Overlap = Literal["allow", "skip", "buffer-one", "cancel-other"]
+Source = Literal["code", "file", "runtime"]
 
-class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`spec` is a cron line or an interval. `version` changes with every edit, so that firing an old version is refused."""
+
+class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What to enqueue and when. `spec` is a cron line, an interval, a moment or a solar event.
+
+    `options` are those of `task.options(…)`. `version` grows with every edit.
+    """
 
     id: str
-    name: str
+    task: str
     spec: str
     args: dict[str, Any] = {}
-    queue: str = "default"
+    options: dict[str, Any] = {}
     time_zone: str = "UTC"
+    latitude: float | None = None
+    longitude: float | None = None
     jitter_seconds: float = 0.0
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    max_runs: int | None = None
+    misfire: Misfire = "once"
+    misfire_window_seconds: float = 86_400.0
+    overlap: Overlap = "allow"
+    pause_after_failures: int | None = None
     is_enabled: bool = True
+    note: str = ""
+    source: Source = "runtime"
     version: int = 0
+
+
+class ScheduleRun(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One line of an entry's history. `task_id` is None if nothing was enqueued; `reason` says why."""
+
+    instant: datetime
+    at: datetime
+    task_id: str | None = None
+    reason: str = ""
+
+
+class ScheduleState(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How far an entry has come. `instant` is the next one by the calendar, `due_at` when it is enqueued: the instant and
+    its jitter. Both are None when none is left."""
+
+    instant: datetime | None = None
+    due_at: datetime | None = None
     last_run_at: datetime | None = None
-    next_run_at: datetime | None = None
+    last_task_id: str | None = None
+    run_count: int = 0
+    missed_count: int = 0
+    failures_in_a_row: int = 0
+    is_buffered: bool = False
+    history: tuple[ScheduleRun, ...] = ()
+
+
+class Scheduled(msgspec.Struct, frozen=True):
+    """A stored entry. `revision` changes with every write, of the entry or of its state."""
+
+    entry: ScheduleEntry
+    state: ScheduleState
+    revision: int
 
 
 class Schedules(ABC):
-    """The schedule entries of a namespace."""
+    """The schedule entries of a namespace. One that cannot be read is left out of `all` and `due` and named in `broken`."""
 
     @abstractmethod
-    def put(self, entry: ScheduleEntry) -> ScheduleEntry:
-        """Create or replace an entry, and return it with its new version."""
+    def get(self, entry_id: str) -> Scheduled | None:
+        """The entry of this id. Raises StoreRefused, naming the entry, if what is stored cannot be read."""
 
     @abstractmethod
-    def get(self, entry_id: str) -> ScheduleEntry | None: ...
+    def all(self) -> list[Scheduled]:
+        """All entries, by id."""
 
     @abstractmethod
-    def all(self) -> list[ScheduleEntry]: ...
+    def broken(self) -> list[str]:
+        """Ids of stored entries that cannot be read, by id. Such an entry can be written anew with revision None, or deleted."""
 
     @abstractmethod
-    def delete(self, entry_id: str) -> bool: ...
+    def write(
+        self, entry: ScheduleEntry, state: ScheduleState, *, revision: int | None, pushes: Sequence[Push] = ()
+    ) -> Scheduled | None:
+        """Store the entry, its state and the pushes: all or none. Returns it as stored, with a new revision.
 
-    @abstractmethod
-    def due(self, *, limit: int) -> list[ScheduleEntry]:
-        """Entries whose next run is due, enabled or not, earliest first."""
-
-    @abstractmethod
-    def fire(self, entry: ScheduleEntry, *, instant: datetime, next_run_at: datetime, push: Push | None) -> bool:
-        """Enqueue the push and advance the entry in one transaction; False if another scheduler was first.
-
-        Nothing happens if the entry, its version or its instant has changed. Without a push (a disabled entry) it only advances.
+        `revision` is the one that the caller has read; 0 creates the entry; None replaces one that cannot be read. None is
+        returned, and nothing written, if the entry has changed since: of several schedulers that fire the same instant one
+        succeeds. Pushes are stored as `Broker.push` stores them, so one whose id is known adds nothing. Wakes `wait`.
         """
+
+    @abstractmethod
+    def delete(self, entry_id: str) -> bool:
+        """Delete the entry; False if there was none. Its tasks stay. Wakes `wait`."""
+
+    @abstractmethod
+    def due(self, *, limit: int) -> list[Scheduled]:
+        """Entries whose `due_at` has come by the store's clock, enabled or not, earliest first."""
+
+    @abstractmethod
+    def next_due_at(self) -> datetime | None:
+        """The earliest `due_at` of all entries; None if there is none."""
+
+    @abstractmethod
+    def wait(self, *, timeout_seconds: float) -> bool:
+        """Sleep until an entry is due or has changed (True) or the time is up (False). May return True for nothing."""
