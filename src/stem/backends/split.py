@@ -43,6 +43,7 @@ LOOK_SECONDS = 1.0  # how often a wait looks for an ending that only the results
 def join(broker: Store, results: Store) -> Store:
     """One store: the broker's, with its records kept in and read from the other."""
     records = SplitResults(broker.results, results.results)
+    split_broker = SplitBroker(broker, results.results)
     return Store(
         url=broker.url,
         namespace=broker.namespace,
@@ -53,7 +54,7 @@ def join(broker: Store, results: Store) -> Store:
             joins_transactions=broker.capabilities.joins_transactions,
             joins_async_transactions=broker.capabilities.joins_async_transactions,
         ),
-        broker=SplitBroker(broker, results.results),
+        broker=split_broker,
         deadletters=broker.deadletters,
         results=records,
         events=broker.events,
@@ -65,6 +66,7 @@ def join(broker: Store, results: Store) -> Store:
         mail=broker.mail,
         staging=SplitStaging(),
         rollups=broker.rollups,
+        schedules=SplitSchedules(broker.schedules, split_broker),
         upkeep=SplitUpkeep(broker.upkeep, results.upkeep, records),
     )
 
