@@ -17,7 +17,8 @@ Source = Literal["code", "file", "runtime"]
 class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What to enqueue and when. `spec` is a cron line, an interval, a moment or a solar event.
 
-    `options` are those of `task.options(…)`. `version` grows with every edit.
+    `options` are those of `task.options(…)`. `version` grows with every edit. An entry that an app declares names the app
+    (`origin`) and has a digest of the declaration (`declared`), so that an edit at run time is kept until the code changes.
     """
 
     id: str
@@ -39,6 +40,8 @@ class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     is_enabled: bool = True
     note: str = ""
     source: Source = "runtime"
+    origin: str = ""
+    declared: str = ""
     version: int = 0
 
 
@@ -53,15 +56,15 @@ class ScheduleRun(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 
 class ScheduleState(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """How far an entry has come. `instant` is the next one by the calendar, `due_at` when it is enqueued: the instant and
-    its jitter. Both are None when none is left."""
+    its jitter. Both are None when none is left. `counted_task_id` is the run that `failures_in_a_row` has counted last."""
 
     instant: datetime | None = None
     due_at: datetime | None = None
     last_run_at: datetime | None = None
     last_task_id: str | None = None
     run_count: int = 0
-    missed_count: int = 0
     failures_in_a_row: int = 0
+    counted_task_id: str | None = None
     is_buffered: bool = False
     history: tuple[ScheduleRun, ...] = ()
 

@@ -14,7 +14,7 @@ from stem.core.outcome import Dead, Done
 from stem.core.record import TaskError
 from stem.worker.pool.in_flight import InFlightTask
 from stem.worker.services import task_log
-from stem.worker.services.backoff import Backoff
+from stem.runtime.backoff import Backoff
 from stem.worker.services.task_log import SuccessLog
 
 log = logging.getLogger("stem.worker")

@@ -1,0 +1,46 @@
+"""Bring the entries that an app declares into the store."""
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from stem.contracts.schedules import ScheduleEntry, Scheduled, Schedules
+from stem.core.ids import content_key
+from stem.scheduler.entries import save
+
+log = logging.getLogger("stem.beat")
+
+RETIRED = "no longer declared by the code"
+
+
+def store_declared(schedules: Schedules, entries: Iterable[ScheduleEntry], *, origin: str, now: datetime) -> None:
+    """Create and update entries, and retire those that this app declared earlier and no longer does.
+
+    An edit at run time is kept until the declaration itself changes. Several schedulers may do this at once.
+    """
+    declared = {entry.id: _of(entry, origin) for entry in entries}
+    stored = {each.entry.id: each for each in schedules.all()}
+    broken = set(schedules.broken())
+    for entry in declared.values():
+        found = stored.get(entry.id)
+        if found is None or found.entry.declared != entry.declared:
+            if save(schedules, entry, found, now=now, is_broken=entry.id in broken):
+                log.info("schedule.declared id=%s spec=%r", entry.id, entry.spec)
+    for each in stored.values():
+        if each.entry.origin == origin and each.entry.source == "code" and each.entry.id not in declared:
+            _retire(schedules, each, now)
+
+
+def _of(entry: ScheduleEntry, origin: str) -> ScheduleEntry:
+    digest = content_key([msgspec.to_builtins(entry)])
+    return msgspec.structs.replace(entry, source="code", origin=origin, declared=digest)
+
+
+def _retire(schedules: Schedules, found: Scheduled, now: datetime) -> None:
+    if not found.entry.declared:
+        return
+    entry = msgspec.structs.replace(found.entry, is_enabled=False, note=RETIRED, declared="")
+    if save(schedules, entry, found, now=now):
+        log.info("schedule.retired id=%s", entry.id)
