@@ -1,0 +1,1 @@
+"""Recurring work. So far only its calendar: the process that enqueues is not there yet."""
