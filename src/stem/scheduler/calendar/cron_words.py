@@ -5,7 +5,8 @@ from stem.scheduler.calendar.cron_field import CronField
 from stem.scheduler.calendar.listing import counted, joined, listed, series, step_of
 
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-_MONTHS = tuple("January February March April May June July August September October November December".split())
+_FIRST_HALF = ("January", "February", "March", "April", "May", "June")
+_MONTHS = (*_FIRST_HALF, "July", "August", "September", "October", "November", "December")
 _NTH = {"1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth", "L": "last"}
 _MOST_TIMES = 6  # that are listed one by one
 _OF_THE_MONTH = {"L": "the last day", "LW": "the last working day (Monday to Friday)"}

@@ -1,6 +1,7 @@
 """Write lists of numbers and names as people say them."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 _LEAST_RUN = 3  # numbers in a row that become `1 to 3`
 _LEAST_SERIES = 4  # numbers at equal distances that become `every 2nd from 1 to 31`
@@ -35,7 +36,7 @@ def listed(numbers: Sequence[int], name: Callable[[int], str] = str) -> str:
 
 def step_of(numbers: Sequence[int]) -> int:
     """Return the distance between neighbours if it is always the same; otherwise 0."""
-    distances = {later - earlier for earlier, later in zip(numbers, numbers[1:], strict=False)}
+    distances = {later - earlier for earlier, later in pairwise(numbers)}
     return distances.pop() if len(distances) == 1 else 0
 
 
