@@ -19,6 +19,7 @@ class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
 
     `options` are those of `task.options(…)`. `version` grows with every edit. An entry that an app declares names the app
     (`origin`) and has a digest of the declaration (`declared`), so that an edit at run time is kept until the code changes.
+    `seal` is its signature where keys are set.
     """
 
     id: str
@@ -42,6 +43,7 @@ class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     source: Source = "runtime"
     origin: str = ""
     declared: str = ""
+    seal: str = ""
     version: int = 0
 
 

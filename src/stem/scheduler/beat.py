@@ -15,8 +15,9 @@ from stem.core.envelope import Push
 from stem.core.errors import InvalidTask, StemError, StoreUnavailable
 from stem.core.lifecycle import State
 from stem.runtime.backoff import Backoff
+from stem.runtime.keys import Keyring
 from stem.scheduler.decide import Decision, decide, fired
-from stem.scheduler.entries import calendar_of, push_of, task_id_of
+from stem.scheduler.entries import EntryWriter, calendar_of, push_of, task_id_of
 
 if TYPE_CHECKING:
     from stem.client.app import Stem
@@ -39,6 +40,7 @@ class Beat:
         self._app = app
         self._owner = f"{name} {socket.gethostname()} {os.getpid()} {os.urandom(4).hex()}"
         self._backoff = Backoff("scheduling")
+        self._keyring = Keyring.parse(app.settings.control_keys)
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="beat", daemon=True)
         self.is_leader = False
@@ -102,6 +104,7 @@ class Beat:
     def _fire(self, scheduled: Scheduled) -> None:
         """Fire one entry. What is wrong with it is its own affair: the others go on."""
         try:
+            self._writer.check_seal(scheduled.entry)
             self._write(scheduled, self._decision(scheduled))
         except StoreUnavailable:
             raise
@@ -135,9 +138,9 @@ class Beat:
                 log.error("schedule.refused id=%s instant=%s: %s", scheduled.entry.id, instant.isoformat(), error)
                 runs.append(ScheduleRun(instant, now, None, str(error)))
         state = fired(decision.state, tuple(runs), now)
-        written = self._app.store.schedules.write(
-            decision.entry, state, revision=scheduled.revision, pushes=pushes
-        )
+        is_changed = decision.entry is not scheduled.entry
+        entry = self._writer.sealed(decision.entry) if is_changed else scheduled.entry
+        written = self._app.store.schedules.write(entry, state, revision=scheduled.revision, pushes=pushes)
         if written is None:
             log.debug("schedule.taken id=%s: another scheduler or an edit was first", scheduled.entry.id)
             return
@@ -150,10 +153,10 @@ class Beat:
                 )
 
     def _put_off(self, scheduled: Scheduled, reason: str) -> None:
-        """An entry whose calendar cannot be read any more would be due for ever: disable it, and say why."""
-        entry = msgspec.structs.replace(scheduled.entry, is_enabled=False, note=reason[:500])
+        """An entry that cannot be fired would be due for ever: it has no next instant until somebody writes it again."""
+        now = self._now()
         state = msgspec.structs.replace(scheduled.state, instant=None, due_at=None)
-        self._app.store.schedules.write(entry, state, revision=scheduled.revision)
+        self._app.store.schedules.write(scheduled.entry, fired(state, (ScheduleRun(now, now, None, reason[:500]),), now), revision=scheduled.revision)
 
     def _last_state(self, scheduled: Scheduled) -> State | None:
         """The state of the entry's last task, if a decision depends on it."""
@@ -162,6 +165,10 @@ class Beat:
             return None
         record = self._app.store.results.get([task_id]).get(task_id)
         return None if record is None else record.state
+
+    @property
+    def _writer(self) -> EntryWriter:
+        return EntryWriter(self._app.store, self._keyring)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._app.store.upkeep.now(), UTC)

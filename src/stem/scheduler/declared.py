@@ -2,35 +2,34 @@
 
 import logging
 from collections.abc import Iterable
-from datetime import datetime
 
 import msgspec
 
-from stem.contracts.schedules import ScheduleEntry, Scheduled, Schedules
+from stem.contracts.schedules import Scheduled, ScheduleEntry
 from stem.core.ids import content_key
-from stem.scheduler.entries import save
+from stem.scheduler.entries import EntryWriter
 
 log = logging.getLogger("stem.beat")
 
 RETIRED = "no longer declared by the code"
 
 
-def store_declared(schedules: Schedules, entries: Iterable[ScheduleEntry], *, origin: str, now: datetime) -> None:
+def store_declared(writer: EntryWriter, entries: Iterable[ScheduleEntry], *, origin: str) -> None:
     """Create and update entries, and retire those that this app declared earlier and no longer does.
 
     An edit at run time is kept until the declaration itself changes. Several schedulers may do this at once.
     """
     declared = {entry.id: _of(entry, origin) for entry in entries}
-    stored = {each.entry.id: each for each in schedules.all()}
-    broken = set(schedules.broken())
+    stored = {each.entry.id: each for each in writer.schedules.all()}
+    broken = set(writer.schedules.broken())
     for entry in declared.values():
         found = stored.get(entry.id)
         if found is None or found.entry.declared != entry.declared:
-            if save(schedules, entry, found, now=now, is_broken=entry.id in broken):
+            if writer.save(entry, found, is_broken=entry.id in broken):
                 log.info("schedule.declared id=%s spec=%r", entry.id, entry.spec)
     for each in stored.values():
         if each.entry.origin == origin and each.entry.source == "code" and each.entry.id not in declared:
-            _retire(schedules, each, now)
+            _retire(writer, each)
 
 
 def _of(entry: ScheduleEntry, origin: str) -> ScheduleEntry:
@@ -38,9 +37,9 @@ def _of(entry: ScheduleEntry, origin: str) -> ScheduleEntry:
     return msgspec.structs.replace(entry, source="code", origin=origin, declared=digest)
 
 
-def _retire(schedules: Schedules, found: Scheduled, now: datetime) -> None:
+def _retire(writer: EntryWriter, found: Scheduled) -> None:
     if not found.entry.declared:
         return
     entry = msgspec.structs.replace(found.entry, is_enabled=False, note=RETIRED, declared="")
-    if save(schedules, entry, found, now=now):
+    if writer.save(entry, found):
         log.info("schedule.retired id=%s", entry.id)

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from stem.contracts.schedules import ScheduleEntry, ScheduleRun, Scheduled, Schedules, ScheduleState
+from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState
+from stem.contracts.store import Store
 from stem.core.envelope import Push, check_id, check_name
 from stem.core.errors import InvalidSchedule, UsageError
 from stem.core.ids import uuid7
+from stem.core.settings.app import Settings
+from stem.runtime.keys import Keyring
 from stem.scheduler.calendar.entry import Entry
-from stem.scheduler.calendar.expression import parse
-from stem.scheduler.decide import fired, upcoming
+from stem.scheduler.calendar.parse import parse
+from stem.scheduler.decide import upcoming
+from stem.scheduler.sealing import check_seal, sealed
 
 if TYPE_CHECKING:
     from stem.client.app import Stem
@@ -29,7 +33,7 @@ class ScheduleChanged(UsageError):
 
 def calendar_of(entry: ScheduleEntry) -> Entry:
     """Return the instants of the entry. Raises InvalidSchedule."""
-    return parse(entry.spec, time_zone=entry.time_zone, latitude=entry.latitude, longitude=entry.longitude)
+    return parse(entry.spec, entry.time_zone, latitude=entry.latitude, longitude=entry.longitude)
 
 
 def check_entry(entry: ScheduleEntry) -> ScheduleEntry:
@@ -46,28 +50,54 @@ def check_entry(entry: ScheduleEntry) -> ScheduleEntry:
     return entry
 
 
-def save(
-    schedules: Schedules, entry: ScheduleEntry, found: Scheduled | None, *, now: datetime, is_broken: bool = False
-) -> Scheduled | None:
-    """Create the entry, or replace the one found; None if that has changed meanwhile.
+class EntryWriter:
+    """Writes the entries of a store, signed where keys are set."""
 
-    Its next instant is counted from now if it is new, enabled again or has another calendar. The runs so far are kept.
-    """
-    check_entry(entry)
-    state = ScheduleState() if found is None else found.state
-    if found is None or _moves(found.entry, entry):
-        state = upcoming(entry, calendar_of(entry), now, random.random(), state)  # noqa: S311 - no secret
-    revision = found.revision if found is not None else None if is_broken else 0
-    return schedules.write(entry, state, revision=revision)
+    def __init__(self, store: Store, keyring: Keyring) -> None:
+        self._store = store
+        self._keyring = keyring
 
+    @classmethod
+    def of(cls, store: Store, settings: Settings) -> "EntryWriter":
+        """Raises ConfigError."""
+        return cls(store, Keyring.parse(settings.control_keys))
 
-def change(schedules: Schedules, entry_id: str, *, now: datetime, **changes: Any) -> Scheduled:
-    """Change some fields of an entry. Raises UsageError if there is none, ScheduleChanged."""
-    found = find(schedules, entry_id)
-    saved = save(schedules, msgspec.structs.replace(found.entry, **changes), found, now=now)
-    if saved is None:
-        raise ScheduleChanged(f"Schedule {entry_id} was changed by somebody else at the same moment; look, then try again.")
-    return saved
+    @property
+    def schedules(self) -> Schedules:
+        return self._store.schedules
+
+    def save(self, entry: ScheduleEntry, found: Scheduled | None, *, is_broken: bool = False) -> Scheduled | None:
+        """Create the entry, or replace the one found; None if that has changed meanwhile.
+
+        Its next instant is counted from now if it is new, enabled again or has another calendar. The runs so far are kept.
+        """
+        check_entry(entry)
+        state = ScheduleState() if found is None else found.state
+        if found is None or _moves(found.entry, entry):
+            state = upcoming(entry, calendar_of(entry), self._now(), random.random(), state)  # noqa: S311 - no secret
+        revision = found.revision if found is not None else None if is_broken else 0
+        return self.schedules.write(self.sealed(entry), state, revision=revision)
+
+    def change(self, entry_id: str, **changes: Any) -> Scheduled:
+        """Change some fields of an entry. Raises UsageError if there is none, ScheduleChanged, SignatureInvalid."""
+        found = find(self.schedules, entry_id)
+        self.check_seal(found.entry)  # else signing the change would sign what somebody else has written
+        saved = self.save(msgspec.structs.replace(found.entry, **changes), found)
+        if saved is None:
+            raise ScheduleChanged(
+                f"Schedule {entry_id} was changed by somebody else at the same moment; look, then try again."
+            )
+        return saved
+
+    def sealed(self, entry: ScheduleEntry) -> ScheduleEntry:
+        return sealed(entry, self._keyring, self._store.namespace)
+
+    def check_seal(self, entry: ScheduleEntry) -> None:
+        """Raises SignatureInvalid."""
+        check_seal(entry, self._keyring, self._store.namespace)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._store.upkeep.now(), UTC)
 
 
 def find(schedules: Schedules, entry_id: str) -> Scheduled:
@@ -88,7 +118,7 @@ def push_of(app: "Stem", entry: ScheduleEntry, instant: datetime, *, task_id: st
 
 def run_now(app: "Stem", entry_id: str) -> str:
     """Enqueue an entry once, outside its calendar; returns the task's id."""
-    entry = find(app.store.schedules, entry_id).entry
+    entry = _trusted(app, entry_id)
     now = datetime.fromtimestamp(app.store.upkeep.now(), UTC)
     task_id = uuid7(now.timestamp(), os.urandom(10))
     app.store_connection.push([push_of(app, entry, now, task_id=task_id)], None)
@@ -100,7 +130,7 @@ def backfill(app: "Stem", entry_id: str, since: datetime, until: datetime) -> It
 
     An instant that was enqueued before, by a scheduler or by another backfill, is not enqueued again.
     """
-    entry = find(app.store.schedules, entry_id).entry
+    entry = _trusted(app, entry_id)
     pushes = [
         push_of(app, entry, instant, task_id=task_id_of(app.settings.namespace, entry.id, instant))
         for instant in _between(calendar_of(entry), since, until)
@@ -116,9 +146,11 @@ def task_id_of(namespace: str, entry_id: str, instant: datetime) -> str:
     return uuid7(max(0.0, instant.timestamp()), digest[:10])
 
 
-def ran(state: ScheduleState, instant: datetime, task_id: str, now: datetime) -> ScheduleState:
-    """Return the state after one run."""
-    return fired(state, (ScheduleRun(instant, now, task_id),), now)
+def _trusted(app: "Stem", entry_id: str) -> ScheduleEntry:
+    """Raises UsageError, SignatureInvalid."""
+    entry = find(app.store.schedules, entry_id).entry
+    EntryWriter.of(app.store, app.settings).check_seal(entry)
+    return entry
 
 
 def _moves(before: ScheduleEntry, after: ScheduleEntry) -> bool:

@@ -7,7 +7,6 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from stem.runtime.process import resident_bytes
 from stem.runtime.service import Ticker
 from stem.scheduler.beat import Beat
 from stem.scheduler.declared import store_declared
+from stem.scheduler.entries import EntryWriter
 from stem.scheduler.steering import COMMANDS, BeatSteering
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ class Scheduler:
     def start(self) -> None:
         """Store the declared entries and begin to enqueue. Raises StemError."""
         app = self._app
-        now = datetime.fromtimestamp(app.store.upkeep.now(), UTC)
-        store_declared(app.store.schedules, app.schedules, origin=self._origin, now=now)
+        store_declared(EntryWriter.of(app.store, app.settings), app.schedules, origin=self._origin)
         self._control = self._make_control()
         self._control.start()
         self._beat.start()
