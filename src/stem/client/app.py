@@ -152,7 +152,9 @@ class Stem:
         def declare(task: TaskT) -> TaskT:
             entry = declared_entry(task, spec, options)
             if entry.id in self._schedules:
-                raise InvalidTask(f"Two schedules have the id {entry.id}; give one of them another: @app.schedule(…, id=…).")
+                raise InvalidTask(
+                    f"Two schedules have the id {entry.id}; give one of them another: @app.schedule(…, id=…)."
+                )
             self._schedules[entry.id] = entry
             return task
 

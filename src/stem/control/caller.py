@@ -23,7 +23,9 @@ TIMEOUT_SECONDS = 5.0
 UNKNOWN_SECONDS = 0.25
 NO_KEYS = Keyring({})
 SIGNED_EXTRA = "signedControl"  # where a worker's heartbeat says whether it asks for signatures
-COMMANDS_EXTRA = "commands"  # where the heartbeat of a process that obeys only some commands, as a scheduler, lists them
+COMMANDS_EXTRA = (
+    "commands"  # where the heartbeat of a process that obeys only some commands, as a scheduler, lists them
+)
 
 
 class Answers(msgspec.Struct, frozen=True):

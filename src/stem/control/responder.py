@@ -111,7 +111,9 @@ class Responder:
             raise CommandRefused("unknown-command", f"There is no command {command.type!r}; there are {known}.")
         if not self._obeys(entry.name):
             known = ", ".join(sorted(self._commands or ()))
-            raise CommandRefused("unknown-command", f"{self._worker.worker_id} does not obey {entry.name!r}; it obeys {known}.")
+            raise CommandRefused(
+                "unknown-command", f"{self._worker.worker_id} does not obey {entry.name!r}; it obeys {known}."
+            )
         payload = self._run(entry, command, now)
         reply = Reply(request_id=command.request_id, worker_id=self._worker.worker_id, status="ok", payload=payload)
         self._count("ok")

@@ -4,19 +4,19 @@ import logging
 import os
 import random
 import socket
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from stem.contracts.schedules import ScheduleRun, Scheduled
+from stem.contracts.schedules import Scheduled, ScheduleRun
 from stem.core.envelope import Push
 from stem.core.errors import InvalidTask, StemError, StoreUnavailable
 from stem.core.lifecycle import State
 from stem.runtime.backoff import Backoff
 from stem.runtime.keys import Keyring
-from stem.scheduler.decide import Decision, decide, fired
+from stem.scheduler.decide import Decision, decide, fired, upcoming
 from stem.scheduler.entries import EntryWriter, calendar_of, push_of, task_id_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ LEADER_LOCK = "scheduler.leader"
 LEADER_SECONDS = 6.0  # a leader that is frozen or gone is replaced after this
 ROUND_SECONDS = 2.0  # the leader renews its lock this often
 DUE_AT_ONCE = 500
+MOST_SET_BACK = timedelta(seconds=5)
 
 
 class Beat:
@@ -43,6 +44,7 @@ class Beat:
         self._keyring = Keyring.parse(app.settings.control_keys)
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="beat", daemon=True)
+        self._seen_at: datetime | None = None  # by the store's clock; None: not since it leads
         self.is_leader = False
         self.fired = 0
         self.drift_seconds = 0.0  # of the latest run: how late it was enqueued
@@ -66,6 +68,7 @@ class Beat:
         self._lead()
         if not self.is_leader:
             return 0
+        self._watch_clock()
         before = self.fired
         for scheduled in self._app.store.schedules.due(limit=DUE_AT_ONCE):
             if self._stopped.is_set():
@@ -93,6 +96,7 @@ class Beat:
         )
         if is_leader != self.is_leader:
             log.info("beat.promoted" if is_leader else "beat.demoted: another scheduler leads")
+            self._seen_at = None
         self.is_leader = is_leader
 
     def _step_down(self) -> None:
@@ -126,7 +130,9 @@ class Beat:
     def _write(self, scheduled: Scheduled, decision: Decision) -> None:
         now = self._now()
         if decision.cancels is not None:
-            self._app.handle(decision.cancels).revoke(terminate=True, reason=f"schedule {scheduled.entry.id} runs again")
+            self._app.handle(decision.cancels).revoke(
+                terminate=True, reason=f"schedule {scheduled.entry.id} runs again"
+            )
         pushes: list[Push] = []
         runs: list[ScheduleRun] = []
         for instant in decision.instants:
@@ -155,8 +161,23 @@ class Beat:
     def _put_off(self, scheduled: Scheduled, reason: str) -> None:
         """An entry that cannot be fired would be due for ever: it has no next instant until somebody writes it again."""
         now = self._now()
-        state = msgspec.structs.replace(scheduled.state, instant=None, due_at=None)
-        self._app.store.schedules.write(scheduled.entry, fired(state, (ScheduleRun(now, now, None, reason[:500]),), now), revision=scheduled.revision)
+        state = fired(scheduled.state, (ScheduleRun(now, now, None, reason[:500]),), now)
+        state = msgspec.structs.replace(state, instant=None, due_at=None)
+        self._app.store.schedules.write(scheduled.entry, state, revision=scheduled.revision)
+
+    def _watch_clock(self) -> None:
+        """After the store's clock was set back, entries that ran in what is now the future wait for that: count them anew.
+        Their tasks have the same ids as before, so none runs twice."""
+        now = self._now()
+        if self._seen_at is None or now < self._seen_at - MOST_SET_BACK:
+            for each in self._app.store.schedules.all():
+                last = each.state.last_run_at
+                if last is not None and last > now + MOST_SET_BACK:
+                    fraction = random.random()  # noqa: S311 - no secret
+                    state = upcoming(each.entry, calendar_of(each.entry), now, fraction, each.state)
+                    self._app.store.schedules.write(each.entry, state, revision=each.revision)
+                    log.warning("schedule.realigned id=%s: the store's clock was set back", each.entry.id)
+        self._seen_at = now
 
     def _last_state(self, scheduled: Scheduled) -> State | None:
         """The state of the entry's last task, if a decision depends on it."""

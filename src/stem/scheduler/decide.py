@@ -31,8 +31,8 @@ def upcoming(
     if entry.starts_at is not None:
         after = max(after, entry.starts_at - timedelta(microseconds=1))
     instant = calendar.next_after(after)
-    is_over = instant is None or (entry.ends_at is not None and instant > entry.ends_at)
-    if is_over or (entry.max_runs is not None and state.run_count >= entry.max_runs):
+    is_complete = entry.max_runs is not None and state.run_count >= entry.max_runs
+    if instant is None or is_complete or (entry.ends_at is not None and instant > entry.ends_at):
         return msgspec.structs.replace(state, instant=None, due_at=None)
     return msgspec.structs.replace(state, instant=instant, due_at=_jittered(entry, calendar, instant, fraction))
 

@@ -24,9 +24,9 @@ def store_declared(writer: EntryWriter, entries: Iterable[ScheduleEntry], *, ori
     broken = set(writer.schedules.broken())
     for entry in declared.values():
         found = stored.get(entry.id)
-        if found is None or found.entry.declared != entry.declared:
-            if writer.save(entry, found, is_broken=entry.id in broken):
-                log.info("schedule.declared id=%s spec=%r", entry.id, entry.spec)
+        is_stored = found is not None and found.entry.declared == entry.declared
+        if not is_stored and writer.save(entry, found, is_broken=entry.id in broken):
+            log.info("schedule.declared id=%s spec=%r", entry.id, entry.spec)
     for each in stored.values():
         if each.entry.origin == origin and each.entry.source == "code" and each.entry.id not in declared:
             _retire(writer, each)

@@ -33,6 +33,7 @@ log = logging.getLogger("stem.beat")
 HEARTBEAT_SECONDS = 10.0
 LISTEN_SECONDS = 1.0
 PRUNE_SECONDS = 60.0
+DECLARE_SECONDS = 60.0  # entries that were lost or broken meanwhile are written again
 
 
 def default_name() -> str:
@@ -71,12 +72,13 @@ class Scheduler:
     def start(self) -> None:
         """Store the declared entries and begin to enqueue. Raises StemError."""
         app = self._app
-        store_declared(EntryWriter.of(app.store, app.settings), app.schedules, origin=self._origin)
+        self._store_declared()
         self._control = self._make_control()
         self._control.start()
         self._beat.start()
         self._tickers = [
             Ticker("heartbeat", HEARTBEAT_SECONDS, self._send_heartbeat),
+            Ticker("declared", DECLARE_SECONDS, self._store_declared),
             Ticker("pruner", PRUNE_SECONDS, app.store.upkeep.prune),
         ]
         for ticker in self._tickers:
@@ -107,6 +109,9 @@ class Scheduler:
 
     def _hear(self, _number: int, _frame: FrameType | None) -> None:
         self._stopped.set()
+
+    def _store_declared(self) -> None:
+        store_declared(EntryWriter.of(self._app.store, self._app.settings), self._app.schedules, origin=self._origin)
 
     def _make_control(self) -> ControlListener:
         settings, store = self._app.settings, self._app.store

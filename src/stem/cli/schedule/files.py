@@ -32,7 +32,9 @@ def apply(session: Session, path: Path) -> None:
             if found is not None and _same(found.entry, entry):
                 continue
             if writer.save(entry, found) is None:
-                raise ScheduleChanged(f"Schedule {entry.id} was changed by somebody else meanwhile; apply the file again.")
+                raise ScheduleChanged(
+                    f"Schedule {entry.id} was changed by somebody else meanwhile; apply the file again."
+                )
             changed.append(entry.id)
     if session.as_json:
         printing.json({"changed": changed, "unchanged": len(entries) - len(changed)})
@@ -84,8 +86,8 @@ def _read(path: Path) -> list[Any]:
             read = msgspec.convert(given, FileEntry)
         except msgspec.ValidationError as error:
             raise UsageError(f"Schedule {number} of {path} is wrong: {error}.") from error
-        fields = {name: getattr(read, name) for name in ScheduleEntry.__struct_fields__}
-        entry = check_entry(ScheduleEntry(**{**fields, **dict.fromkeys(("declared", "origin", "seal"), ""), "version": 0, "source": "file"}))
+        fields = {name: getattr(read, name) for name in ScheduleEntry.__struct_fields__ if name not in _STORED}
+        entry = check_entry(ScheduleEntry(**fields, source="file"))
         if entry.id in entries:
             raise UsageError(f"{path} has two schedules of the id {entry.id}; give one of them another.")
         entries[entry.id] = entry

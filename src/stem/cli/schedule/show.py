@@ -35,7 +35,9 @@ def list_schedules(session: Session) -> None:
         shrink=("task", "schedule"),
     )
     for entry_id in broken:
-        click.echo(printing.plain(f"warning: Schedule {entry_id} cannot be read; write it anew or remove it."), err=True)
+        click.echo(
+            printing.plain(f"warning: Schedule {entry_id} cannot be read; write it anew or remove it."), err=True
+        )
 
 
 @click.command()
@@ -108,7 +110,15 @@ def words(found: "Scheduled") -> str:
 def _row(found: "Scheduled", now: float) -> tuple[object, ...]:
     entry, state = found.entry, found.state
     upcoming = times.age(state.instant, now) if entry.is_enabled else ""
-    return (entry.id, entry.task, words(found), _state(found), upcoming, times.age(state.last_run_at, now), state.run_count)
+    return (
+        entry.id,
+        entry.task,
+        words(found),
+        _state(found),
+        upcoming,
+        times.age(state.last_run_at, now),
+        state.run_count,
+    )
 
 
 def _state(found: "Scheduled") -> str:

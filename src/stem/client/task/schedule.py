@@ -53,5 +53,10 @@ def declared_entry(task: Task[..., Any], spec: str, given: ScheduleOptions) -> S
     planned(task.definition.plan, options)
     arguments = task.bind_object(found.pop("args", {}))
     return ScheduleEntry(
-        id=check_id(found.pop("id", task.name)), task=task.name, spec=spec, args=dict(arguments), options=options, **found
+        id=check_id(found.pop("id", task.name)),
+        task=task.name,
+        spec=spec,
+        args=dict(arguments),
+        options=options,
+        **found,
     )
