@@ -42,7 +42,7 @@ def test_a_new_entry_and_one_that_is_enabled_again_wait_for_the_next_instant() -
     [
         ("skip", []),
         ("once", [NOON + 720 * MINUTE]),
-        ("all", [NOON + n * MINUTE for n in range(720, -1, -1)][:61][::-1]),
+        ("all", [NOON + n * MINUTE for n in range(720, -1, -1)][:60][::-1]),
     ],
 )
 def test_after_twelve_hours_of_absence_the_policy_decides(misfire: Any, expected: list[datetime]) -> None:
@@ -100,7 +100,7 @@ def test_jitter_delays_and_never_reaches_the_next_instant() -> None:
 
 @pytest.mark.parametrize("last", [State.QUEUED, State.RUNNING, State.RETRIED])
 def test_overlap_while_the_run_before_goes_on(last: State) -> None:
-    running = {"last": last, "last_task_id": "before"}
+    running: dict[str, Any] = {"last": last, "last_task_id": "before"}
     assert decided(entry(overlap="allow"), NOON, **running).instants == (NOON,)
     skipped = decided(entry(overlap="skip"), NOON, **running)
     assert skipped.instants == () and skipped.state.history[-1].reason == "the run before has not ended"
