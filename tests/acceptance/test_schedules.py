@@ -114,7 +114,10 @@ def test_schedules_travel_as_a_file(stem: Shell, tmp_path: Path) -> None:
     [
         ("schedules: [{id: a, task: t, spec: '0 0 31 2 *'}]", "never comes"),
         ("schedules: [{id: a, task: t, spec: '@daily', colour: red}]", "Schedule 1 of"),
-        ("schedules: [{id: a, task: t, spec: '@daily'}, {id: a, task: t, spec: '@daily'}]", "two schedules of the id a"),
+        (
+            "schedules: [{id: a, task: t, spec: '@daily'}, {id: a, task: t, spec: '@daily'}]",
+            "two schedules of the id a",
+        ),
         ("- nothing", "has no list"),
         ("schedules: [", "is not YAML"),
     ],

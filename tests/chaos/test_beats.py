@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def test_every_instant_is_enqueued_once_whatever_happens_to_schedulers(beats: Be
     assert set(found.values()) == {1}, [each for each, count in found.items() if count > 1]
     for number in range(ENTRIES):
         ran = sorted(datetime.fromisoformat(instant) for entry, instant in found if entry == f"e{number}")
-        assert [int((b - a).total_seconds()) for a, b in zip(ran, ran[1:], strict=False)] == [1] * (len(ran) - 1)
+        assert [int((b - a).total_seconds()) for a, b in pairwise(ran)] == [1] * (len(ran) - 1)
 
 
 def _state_instant(store: Store, number: int) -> datetime:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from stem.core.envelope import Push
+from stem.core.errors import StoreRefused
 
 Misfire = Literal["skip", "once", "all"]
 Overlap = Literal["allow", "skip", "buffer-one", "cancel-other"]
@@ -120,3 +121,33 @@ class Schedules(ABC):
     @abstractmethod
     def wait(self, *, timeout_seconds: float) -> bool:
         """Sleep until an entry is due or has changed (True) or the time is up (False). May return True for nothing."""
+
+
+def versioned(entry: ScheduleEntry, stored: ScheduleEntry | None) -> ScheduleEntry:
+    """Return the entry with the version that it gets when it is stored: one more than before if it differs."""
+    if stored is None:
+        return msgspec.structs.replace(entry, version=1)
+    is_same = msgspec.structs.replace(entry, version=stored.version) == stored
+    return msgspec.structs.replace(entry, version=stored.version if is_same else stored.version + 1)
+
+
+def read_scheduled(
+    entry_id: object, revision: object, entry: Any, state: Any, *, is_strict: bool = True
+) -> Scheduled | None:
+    """Decode a stored entry. Raises StoreRefused if it cannot be read, or returns None where that is not strict."""
+    try:
+        found = Scheduled(_entries.decode(entry), _states.decode(state), msgspec.convert(revision, int))
+        if found.entry.id == entry_id:
+            return found
+        problem = f"it names itself {found.entry.id!r}"
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        problem = str(error)
+    if is_strict:
+        raise StoreRefused(
+            f"Schedule {entry_id} cannot be read ({problem}); write it anew, or remove it with: stem schedule remove"
+        )
+    return None
+
+
+_entries = msgspec.json.Decoder(ScheduleEntry)
+_states = msgspec.json.Decoder(ScheduleState)

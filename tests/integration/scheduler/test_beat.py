@@ -17,7 +17,7 @@ from stem.scheduler.beat import Beat
 from stem.scheduler.declared import RETIRED, store_declared
 from stem.scheduler.entries import EntryWriter, backfill, run_now, task_id_of
 
-KEYS = "k1=hmac:" + "00" * 32
+KEYS = "k1:hmac-sha256:" + "A" * 43 + "="
 PAST = timedelta(seconds=20)
 
 
@@ -42,8 +42,9 @@ def now(app: Stem) -> datetime:
 
 def due(app: Stem, entry_id: str = "it", **fields: Any) -> datetime:
     """Store an entry that has been due for a moment; its instant."""
-    entry = ScheduleEntry(id=entry_id, **{"task": "note", "spec": "every 1 hour", **fields})
-    instant = now(app) - timedelta(seconds=1)
+    instant = now(app).replace(microsecond=0) - timedelta(seconds=1)
+    spec = f"every 1 hour from {instant.isoformat()}"
+    entry = ScheduleEntry(id=entry_id, **{"task": "note", "spec": spec, **fields})
     state = ScheduleState(instant=instant, due_at=instant)
     assert app.store.schedules.write(writer(app).sealed(entry), state, revision=0)
     return instant
@@ -228,7 +229,7 @@ def test_schedules_are_declared_above_tasks() -> None:
             app.schedule("0 3 * * *", args={"text": "x"})(report)
         with pytest.raises(InvalidTask, match="colour"):
             app.schedule("0 3 * * *", id="b", args={"colour": 1})(report)
-        with pytest.raises(InvalidTask, match="above @app.task"):
+        with pytest.raises(InvalidTask, match="belongs above"):
             app.schedule("0 3 * * *")(len)  # type: ignore[type-var]
 
 
@@ -246,7 +247,9 @@ def test_with_keys_an_entry_that_nobody_signed_enqueues_nothing(store_url: str, 
         ours = app.store.schedules.get("ours")
         assert ours is not None
         changed = msgspec.structs.replace(ours.entry, args={"text": "changed by hand"})
-        app.store.schedules.write(changed, msgspec.structs.replace(ours.state, due_at=now(app) - PAST), revision=ours.revision)
+        app.store.schedules.write(
+            changed, msgspec.structs.replace(ours.state, due_at=now(app) - PAST), revision=ours.revision
+        )
         assert Beat(app, "a").tick() == 0
         for act in (lambda: writer(app).change("ours", note="x"), lambda: run_now(app, "planted")):
             with pytest.raises(SignatureInvalid):
