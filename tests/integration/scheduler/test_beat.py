@@ -228,7 +228,7 @@ def test_schedules_are_declared_above_tasks() -> None:
         with pytest.raises(InvalidTask, match="Two schedules have the id report"):
             app.schedule("0 3 * * *", args={"text": "x"})(report)
         with pytest.raises(InvalidTask, match="colour"):
-            app.schedule("0 3 * * *", id="b", args={"colour": 1})(report)
+            app.schedule("0 3 * * *", id="b", args={"text": "x", "colour": 1})(report)
         with pytest.raises(InvalidTask, match="belongs above"):
             app.schedule("0 3 * * *")(len)  # type: ignore[type-var]
 

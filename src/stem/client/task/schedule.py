@@ -43,7 +43,7 @@ def declared_entry(task: Task[..., Any], spec: str, given: ScheduleOptions) -> S
     found: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name, field in (("jitter", "jitter_seconds"), ("misfire_window", "misfire_window_seconds")):
         if name in found:
-            found[field] = seconds(found.pop(name), name)
+            found[field] = seconds(name, found.pop(name))
     for name in ("starts_at", "ends_at"):
         if name in found:
             found[name] = check_moment(found[name], name)
