@@ -137,9 +137,9 @@ def read_scheduled(
     """Decode a stored entry. Raises StoreRefused if it cannot be read, or returns None where that is not strict."""
     try:
         found = Scheduled(_entries.decode(entry), _states.decode(state), msgspec.convert(revision, int))
-        if found.entry.id == entry_id:
+        problem = _problem(entry_id, found)
+        if not problem:
             return found
-        problem = f"it names itself {found.entry.id!r}"
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
         problem = str(error)
     if is_strict:
@@ -147,6 +147,15 @@ def read_scheduled(
             f"Schedule {entry_id} cannot be read ({problem}); write it anew, or remove it with: stem schedule remove"
         )
     return None
+
+
+def _problem(entry_id: object, found: Scheduled) -> str:
+    entry, state = found.entry, found.state
+    if entry.id != entry_id:
+        return f"it names itself {entry.id!r}"
+    runs = (moment for run in state.history for moment in (run.instant, run.at))
+    moments = (entry.starts_at, entry.ends_at, state.instant, state.due_at, state.last_run_at, *runs)
+    return "a time has no zone" if any(each is not None and each.tzinfo is None for each in moments) else ""
 
 
 _entries = msgspec.json.Decoder(ScheduleEntry)

@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypedDict
 
+import msgspec
+
 from stem.client.task.options import Duration, planned
 from stem.client.task.policy import seconds
 from stem.client.task.task import Task
 from stem.contracts.schedules import Misfire, Overlap, ScheduleEntry
 from stem.core.envelope import check_id, check_moment
 from stem.core.errors import InvalidTask
+from stem.core.text.plain import to_plain
 
 
 class ScheduleOptions(TypedDict, total=False):
@@ -51,12 +54,22 @@ def declared_entry(task: Task[..., Any], spec: str, given: ScheduleOptions) -> S
         found["is_enabled"] = found.pop("enabled")
     options = dict(found.pop("options", {}))
     planned(task.definition.plan, options)
-    arguments = task.bind_object(found.pop("args", {}))
+    if _plain(options) != options:
+        raise InvalidTask(
+            "The options of a schedule are stored as JSON; write durations as text or numbers of seconds."
+        )
+    arguments = _plain(task.bind_object(found.pop("args", {})))
     return ScheduleEntry(
         id=check_id(found.pop("id", task.name)),
         task=task.name,
         spec=spec,
-        args=dict(arguments),
+        args=arguments,
         options=options,
         **found,
     )
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """As they will be read from the store."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(dict(values), enc_hook=to_plain))
+    return plain
