@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from time import monotonic
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from conftest import OpenStore
 from stem.backends import connect, split
 from stem.contracts.schedules import Scheduled, ScheduleEntry, ScheduleState
 from stem.contracts.store import Store
+from stem.core.errors import StoreRefused
 from stem.core.lifecycle import EventKind, State
 from stem.core.settings.app import Settings
 from support.asking import claim, depth
@@ -139,6 +141,34 @@ def test_of_many_that_fire_an_instant_one_succeeds(store: Store, open_store: Ope
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(fire, range(8))) == [False] * 7 + [True]
     assert depth(store).ready == 1
+
+
+def test_an_entry_that_cannot_be_read_is_named_and_the_others_go_on(durable_store: Store) -> None:
+    for entry_id in ("broken", "fine"):
+        put(durable_store, named(entry_id), -1)
+    break_schedule(durable_store, "broken")
+    assert durable_store.schedules.broken() == ["broken"]
+    assert [each.entry.id for each in durable_store.schedules.all()] == ["fine"]
+    assert [each.entry.id for each in durable_store.schedules.due(limit=10)] == ["fine"]
+    with pytest.raises(StoreRefused, match="broken"):
+        durable_store.schedules.get("broken")
+    assert durable_store.schedules.write(named("broken"), ScheduleState(), revision=0) is None
+    assert durable_store.schedules.write(named("broken"), ScheduleState(), revision=None) is not None
+    assert durable_store.schedules.broken() == []
+
+
+def break_schedule(store: Store, entry_id: str) -> None:
+    """Write rubbish in its place, as only a hand can."""
+    schedules: Any = store.schedules
+    match store.url.partition(":")[0]:
+        case "sqlite":
+            with schedules._namespace.database.writing() as connection:
+                connection.execute("UPDATE stem_schedules SET entry = '[' WHERE id = ?", (entry_id,))
+        case "redis":
+            schedules._namespace.client.call("HSET", schedules._namespace.key("schedules"), entry_id, b"rubbish")
+        case _:
+            query = f"UPDATE {schedules._namespace.schema}.schedules SET entry = '[' WHERE id = %s"
+            schedules._namespace.client.transaction(lambda conn: conn.execute(query, [entry_id]))
 
 
 def test_a_wait_ends_with_a_change_and_when_an_entry_is_due(store: Store, open_store: OpenStore) -> None:

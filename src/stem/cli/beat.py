@@ -13,8 +13,10 @@ log = logging.getLogger("stem.beat")
 
 
 @click.command()
-@click.option("-n", "--name", default="", help="Name of this scheduler, for commands and the log.")
-@click.option("-l", "--log-level", default="info", metavar="LEVEL", help="debug, info, warning or error.")
+@click.option("-n", "--name", default="", help="Name this scheduler, for commands and the log.")
+@click.option(
+    "-l", "--log-level", default="info", metavar="LEVEL", help="Log from this level on: debug, info, warning or error."
+)
 @in_session
 def beat(session: Session, name: str, log_level: str) -> None:
     """Start a scheduler, which enqueues what is due, until it is stopped.

@@ -16,7 +16,7 @@ _STORED = ("version", "declared", "origin", "source", "seal")  # not for people 
 @click.option("-f", "--file", "path", required=True, type=click.Path(path_type=Path), help="A YAML file of schedules.")
 @in_session
 def apply(session: Session, path: Path) -> None:
-    """Create or change the schedules of a file; the file is checked whole before anything is written.
+    """Create or change the schedules of a file, which is checked whole first.
 
     \b
     Example: stem schedule apply -f schedules.yaml

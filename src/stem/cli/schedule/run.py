@@ -36,7 +36,7 @@ def backfill(session: Session, schedule_id: str, since: datetime, until: datetim
     """Enqueue schedule ID for each instant of a period that it has not run for.
 
     \b
-    Example: stem schedule backfill nightly --since 2030-01-01T00:00Z --until 2030-01-07T23:59Z
+    Example: stem schedule backfill daily --since 2030-01-01T00Z --until …
     """
     from stem.scheduler import entries
 
