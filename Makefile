@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark test-packaging check shape lock bench bench-worker bench-control bench-pipeline clean
+.PHONY: help demo test test-spark test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-pipeline clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ bench-worker: $(VENV)/dev ## measure a real worker on each store against its bar
 
 bench-control: $(VENV)/dev ## measure what steering three workers costs on each store
 	$(BIN)/python benchmarks/control.py $(ARGS)
+
+bench-schedules: $(VENV)/dev ## measure a scheduler with 10,000 entries on each store
+	$(BIN)/python benchmarks/schedules.py $(ARGS)
 
 bench-pipeline: $(VENV)/dev ## measure the pipeline on Spark against its bars (takes minutes)
 	$(BIN)/python benchmarks/pipeline.py $(ARGS)

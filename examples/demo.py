@@ -44,7 +44,7 @@ def main() -> int:
     rows = play(many_calls, lost_lease, order_and_delay, refusals)
     with worker("one"):
         rows += play(hundreds, duplicates, retry, dead_letter, limits, crash_loop, progress, rate_limit, inline)
-    rows += play(killed_worker, warm_stop, history, spark_report)
+    rows += play(killed_worker, warm_stop, schedule, history, spark_report)
     return show(rows)
 
 
@@ -235,6 +235,22 @@ def warm_stop() -> Iterator[Row]:
     yield "starts", 400, after["started"] - before["started"]
 
 
+def schedule() -> Iterator[Row]:
+    """Two schedulers, one of them killed: each instant is enqueued once."""
+    stem("schedule", "add", "squares", "--task", "math.square", "--arg", "n=3", "--spec", "every 1 second")
+    with worker("six"):
+        with beat(), beat():
+            until(lambda: runs_of("squares") >= 1)
+        with beat():
+            until(lambda: runs_of("squares") >= 3)
+        stem("schedule", "disable", "squares")
+        found = app.store.schedules.get("squares")
+        sent = [app.handle(run.task_id) for run in found.state.history if run.task_id] if found else []
+        yield "values of a task that ran every second", {9}, {each.get(PATIENCE_SECONDS) for each in sent}
+        instants = {each.status().meta["instant"] for each in sent}
+        yield "instants that were enqueued twice", 0, len(sent) - len(instants)
+
+
 def history() -> Iterator[Row]:
     """Every change left its event."""
     kinds = count_events()
@@ -299,6 +315,22 @@ def worker(name: str) -> "Iterator[subprocess.Popen[bytes]]":
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def beat() -> Iterator[None]:
+    """`stem beat`, killed at the end of the block."""
+    process = subprocess.Popen([sys.executable, "-m", "stem", "beat"], stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def runs_of(schedule_id: str) -> int:
+    found = app.store.schedules.get(schedule_id)
+    return found.state.run_count if found is not None else 0
 
 
 def stop(process: "subprocess.Popen[bytes]") -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stem.core.errors import Drop as Drop
     from stem.core.errors import EnvelopeUnreadable as EnvelopeUnreadable
     from stem.core.errors import InvalidArguments as InvalidArguments
+    from stem.core.errors import InvalidSchedule as InvalidSchedule
     from stem.core.errors import InvalidTask as InvalidTask
     from stem.core.errors import SignatureInvalid as SignatureInvalid
     from stem.core.errors import SoftTimeLimitExceeded as SoftTimeLimitExceeded
@@ -61,6 +62,7 @@ _HOMES = {
         "Drop",
         "EnvelopeUnreadable",
         "InvalidArguments",
+        "InvalidSchedule",
         "InvalidTask",
         "SignatureInvalid",
         "SoftTimeLimitExceeded",

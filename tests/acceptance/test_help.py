@@ -9,7 +9,8 @@ import pytest
 from stem.cli.main import cli
 
 VERBS = re.compile(
-    "Ask|Cancel|Change|Check|Drop|Enqueue|Feed|Go|Group|Inspect|Let|Limit|List|Never|Pause|Print|Queue|Replace|Replay|Report|"
+    "Add|Ask|Cancel|Change|Check|Create|Disable|Drop|Enable|Enqueue|Feed|Go|Group|Inspect|Let|Limit|List|Never|Pause|Print|"
+    "Queue|Remove|Replace|Replay|Report|"
     "Resume|Revoke|Run|Set|Show|Start|Stop|Write"
 )
 

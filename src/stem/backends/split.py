@@ -16,12 +16,14 @@ The order of writes, and why:
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
 
 from stem.contracts.broker import Broker
 from stem.contracts.results import Results
+from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState
 from stem.contracts.staging import Calls, Part, Promotion, Staging, incomplete
 from stem.contracts.store import Capabilities, Diagnosis, Store, Upkeep
 from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
@@ -43,6 +45,7 @@ LOOK_SECONDS = 1.0  # how often a wait looks for an ending that only the results
 def join(broker: Store, results: Store) -> Store:
     """One store: the broker's, with its records kept in and read from the other."""
     records = SplitResults(broker.results, results.results)
+    split_broker = SplitBroker(broker, results.results)
     return Store(
         url=broker.url,
         namespace=broker.namespace,
@@ -53,7 +56,7 @@ def join(broker: Store, results: Store) -> Store:
             joins_transactions=broker.capabilities.joins_transactions,
             joins_async_transactions=broker.capabilities.joins_async_transactions,
         ),
-        broker=SplitBroker(broker, results.results),
+        broker=split_broker,
         deadletters=broker.deadletters,
         results=records,
         events=broker.events,
@@ -65,6 +68,7 @@ def join(broker: Store, results: Store) -> Store:
         mail=broker.mail,
         staging=SplitStaging(),
         rollups=broker.rollups,
+        schedules=SplitSchedules(broker.schedules, split_broker),
         upkeep=SplitUpkeep(broker.upkeep, results.upkeep, records),
     )
 
@@ -80,6 +84,10 @@ class SplitBroker(Broker):
         if connection is None:  # else it is not there before the caller commits, and may never be
             self._copy(receipt.id for receipt in receipts if receipt.created)
         return receipts
+
+    def copy_pushed(self, pushes: Sequence[Push]) -> None:
+        """Copy the records of tasks that another contract of the broker's store has pushed."""
+        self._copy(push.envelope.id for push in pushes)
 
     def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
         return self._broker.claim(queues, limit=limit, lease_seconds=lease_seconds)
@@ -186,6 +194,43 @@ class SplitStaging(Staging):
         raise StoreRefused(incomplete(job, parts[0] if parts else Part("none", 0), 0))
 
     def _discard(self, job: str) -> None: ...
+
+
+class SplitSchedules(Schedules):
+    """Schedules are with the broker; the tasks that they enqueue are copied as pushed ones are."""
+
+    def __init__(self, schedules: Schedules, broker: SplitBroker) -> None:
+        self._schedules = schedules
+        self._broker = broker
+
+    def get(self, entry_id: str) -> Scheduled | None:
+        return self._schedules.get(entry_id)
+
+    def all(self) -> list[Scheduled]:
+        return self._schedules.all()
+
+    def broken(self) -> list[str]:
+        return self._schedules.broken()
+
+    def write(
+        self, entry: ScheduleEntry, state: ScheduleState, *, revision: int | None, pushes: Sequence[Push] = ()
+    ) -> Scheduled | None:
+        written = self._schedules.write(entry, state, revision=revision, pushes=pushes)
+        if written is not None:
+            self._broker.copy_pushed(pushes)
+        return written
+
+    def delete(self, entry_id: str) -> bool:
+        return self._schedules.delete(entry_id)
+
+    def due(self, *, limit: int) -> list[Scheduled]:
+        return self._schedules.due(limit=limit)
+
+    def next_due_at(self) -> datetime | None:
+        return self._schedules.next_due_at()
+
+    def wait(self, *, timeout_seconds: float) -> bool:
+        return self._schedules.wait(timeout_seconds=timeout_seconds)
 
 
 class SplitResults(Results):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from stem.cli.support import arguments, printing, task_ending, times
-from stem.cli.support.stores import Session, StoreNotFound, check_exists, check_shared, in_session_without_app
+from stem.cli.support.stores import Session, StoreNotFound, check_exists, in_session_without_app
 from stem.core.errors import UsageError
 from stem.core.settings.setting import did_you_mean
 
@@ -74,7 +74,7 @@ def enqueue(
         "id": task_id,
         **options,
     }
-    with _app(session, path) as app:
+    with session.sending_app(path) as app:
         if not path:
             call = _routed(app, name, call)
         handle = app.enqueue(name, check=bool(path), **call)
@@ -85,15 +85,6 @@ def enqueue(
             sys.stdout.flush()  # while waiting for a long task, the id may be wanted already
         if wait is not None:
             task_ending.print_outcome(handle, wait, as_json=session.as_json)
-
-
-def _app(session: Session, path: str | None) -> "Stem":
-    """Return the user's app, or one that knows no tasks; either on the store that the flags name."""
-    from stem import Stem
-
-    app = session.load_app(path) if path else Stem(settings=session.settings())
-    check_shared(app.settings)
-    return app
 
 
 def _routed(app: "Stem", name: str, call: dict[str, Any]) -> dict[str, Any]:

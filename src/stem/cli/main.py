@@ -11,7 +11,7 @@ from stem.cli.support import failure
 from stem.cli.support.lazy_group import LazyGroup
 from stem.core.errors import ConfigError, UsageError
 
-NOUNS = ("worker", "enqueue", "task", "queue", "dlq", "health", "config", "pipeline")  # a file each
+NOUNS = ("worker", "enqueue", "task", "queue", "dlq", "schedule", "beat", "health", "config", "pipeline")  # a file each
 INTERRUPTED = 130
 CLOSED_PIPE = 141  # as the shell reports a program that SIGPIPE ended
 
@@ -99,7 +99,7 @@ class Root(LazyGroup):
     def spellings(self, ctx: click.Context) -> dict[str, str]:
         """Suggest commands from one level below as well: for `stem ping`, `stem worker ping`."""
         below: dict[str, str] = {}
-        for noun in ("worker", "dlq", "task", "queue"):
+        for noun in ("worker", "dlq", "task", "queue", "schedule"):
             group = self.get_command(ctx, noun)
             if isinstance(group, click.Group):
                 below |= {verb: f"'{ctx.command_path} {noun} {verb}'" for verb in group.list_commands(ctx)}
@@ -109,7 +109,7 @@ class Root(LazyGroup):
 @click.group(
     cls=Root,
     homes={noun: f"stem.cli.{noun}" for noun in NOUNS}
-    | {noun: f"stem.cli.{noun}.group:{noun}" for noun in ("worker", "pipeline")},
+    | {noun: f"stem.cli.{noun}.group:{noun}" for noun in ("worker", "schedule", "pipeline")},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 fine, 1 not found, 64 usage or configuration, 70 failure.",
 )

@@ -17,7 +17,9 @@ from stem.client.task.definition import defaults, define, elsewhere, same_functi
 from stem.client.task.hints import OF_APPS, missing, option_meant
 from stem.client.task.options import CallOptions, Classes, Duration, TaskOptions
 from stem.client.task.policy import RetryOption
+from stem.client.task.schedule import ScheduleOptions, declared_entry
 from stem.client.task.task import AsyncTask, Decorator, TakesAnything, Task
+from stem.contracts.schedules import ScheduleEntry
 from stem.contracts.store import Store
 from stem.core.errors import ConfigError, InvalidTask, UnknownTask
 from stem.core.record import TaskRecord
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+TaskT = TypeVar("TaskT", bound=Task[..., Any])
 
 
 class Stem:
@@ -86,6 +89,7 @@ class Stem:
         self.store_connection.hooks = Hooks(middleware)
         self._tasks: dict[str, Task[..., Any]] = {}
         self._tasks_seen = MappingProxyType(self._tasks)
+        self._schedules: dict[str, ScheduleEntry] = {}
         self._include = [(name, False) for name in _names("include", include)]  # and whether it may be missing
 
     @property
@@ -133,6 +137,28 @@ class Stem:
         if function is not None:
             return self._register(function, options)
         return lambda decorated: self._register(decorated, options)
+
+    @property
+    def schedules(self) -> list[ScheduleEntry]:
+        """The schedules that the code declares."""
+        return list(self._schedules.values())
+
+    def schedule(self, spec: str, /, **options: Unpack[ScheduleOptions]) -> Callable[[TaskT], TaskT]:
+        """Enqueue a task by the calendar: `@app.schedule("0 2 * * *")` above `@app.task`, once or several times.
+
+        A running `stem beat` reads the expression, stores the entry and enqueues it. Raises InvalidTask.
+        """
+
+        def declare(task: TaskT) -> TaskT:
+            entry = declared_entry(task, spec, options)
+            if entry.id in self._schedules:
+                raise InvalidTask(
+                    f"Two schedules have the id {entry.id}; give one of them another: @app.schedule(…, id=…)."
+                )
+            self._schedules[entry.id] = entry
+            return task
+
+        return declare
 
     def enqueue(
         self, name: str, /, args: Mapping[str, Any] | None = None, *, check: bool = True, **options: Unpack[CallOptions]

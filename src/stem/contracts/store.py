@@ -16,6 +16,7 @@ from stem.contracts.mail import Mail
 from stem.contracts.results import Results
 from stem.contracts.revokes import Revokes
 from stem.contracts.rollups import Rollups
+from stem.contracts.schedules import Schedules
 from stem.contracts.staging import Staging
 
 
@@ -81,4 +82,5 @@ class Store:
     mail: Mail
     staging: Staging
     rollups: Rollups
+    schedules: Schedules
     upkeep: Upkeep

@@ -23,6 +23,9 @@ TIMEOUT_SECONDS = 5.0
 UNKNOWN_SECONDS = 0.25
 NO_KEYS = Keyring({})
 SIGNED_EXTRA = "signedControl"  # where a worker's heartbeat says whether it asks for signatures
+COMMANDS_EXTRA = (
+    "commands"  # where the heartbeat of a process that obeys only some commands, as a scheduler, lists them
+)
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -72,7 +75,7 @@ class Caller:
         StoreUnavailable, StoreRefused."""
         began = time.monotonic()
         known = self.known()
-        expected = sorted(set(_checked(workers)) or known)
+        expected = sorted(set(_checked(workers)) or {each for each, pulse in known.items() if _obeys(pulse, type)})
         command = self._command(type, payload or {}, tuple(sorted(set(workers))) or (ALL,), timeout_seconds)
         carrier, replies = self._transport.name, dict[str, Reply]()
         doubts: dict[str, str] = {}  # why the last reply in a worker's name does not count
@@ -212,3 +215,9 @@ def _silence(command: Command, worker: str, is_known: bool, doubt: str | None) -
         )
     )
     return Reply(request_id=command.request_id, worker_id=worker, status="timeout", error=error)
+
+
+def _obeys(pulse: Pulse, type: str) -> bool:
+    """Whether a command without targets is meant for it, too."""
+    commands = pulse.heartbeat.extras.get(COMMANDS_EXTRA)
+    return not isinstance(commands, list) or type in commands

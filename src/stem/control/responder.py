@@ -3,6 +3,7 @@
 import logging
 import time
 from collections import Counter
+from collections.abc import Collection
 from threading import Lock
 from typing import Any
 
@@ -53,8 +54,11 @@ class Responder:
         keyring: Keyring = NO_KEYS,
         commands_per_second: float = COMMANDS_PER_SECOND,
         monotonic: Clock = time.monotonic,
+        commands: Collection[str] | None = None,
     ) -> None:
-        """Raises what the clock raises. Commands that were issued before now are refused."""
+        """`commands` are those that it obeys; None: all. Raises what the clock raises. Commands that were issued before now are
+        refused."""
+        self._commands = commands
         self._worker = worker
         self._namespace = namespace
         self._keyring = keyring
@@ -75,7 +79,7 @@ class Responder:
             command = decode_command(raw)
         except MessageUnreadable as error:
             return self._unreadable(raw, error)
-        if not command.is_for(self._worker.worker_id):
+        if not command.is_for(self._worker.worker_id) or (ALL in command.targets and not self._obeys(command.type)):
             return None
         try:
             return sign_reply(self._reply(command), command, self._keyring, namespace=self._namespace)
@@ -105,12 +109,20 @@ class Responder:
         if entry is None:
             known = ", ".join(each.name for each in all_commands())
             raise CommandRefused("unknown-command", f"There is no command {command.type!r}; there are {known}.")
+        if not self._obeys(entry.name):
+            known = ", ".join(sorted(self._commands or ()))
+            raise CommandRefused(
+                "unknown-command", f"{self._worker.worker_id} does not obey {entry.name!r}; it obeys {known}."
+            )
         payload = self._run(entry, command, now)
         reply = Reply(request_id=command.request_id, worker_id=self._worker.worker_id, status="ok", payload=payload)
         self._count("ok")
         level = logging.INFO if entry.changes else logging.DEBUG
         log.log(level, "control.obeyed type=%s request=%s key=%s", entry.name, command.request_id, self._key(command))
         return _fitting(reply)
+
+    def _obeys(self, type: str) -> bool:
+        return self._commands is None or type in self._commands
 
     def _key(self, command: Command) -> str:
         """Who signed it; nobody's word counts where nothing is verified."""

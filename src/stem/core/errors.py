@@ -27,6 +27,10 @@ class ConfigError(UsageError):
     """A setting, URL or key is missing or malformed."""
 
 
+class InvalidSchedule(ConfigError):
+    """The expression, time zone or place of a schedule entry is malformed, or it never comes."""
+
+
 class InvalidTask(UsageError):
     """The call cannot become an envelope: a name, id, header, priority, time or option is out of bounds."""
 

@@ -9,6 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from stem.contracts.schedules import ScheduleEntry
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Ending
 from stem.core.heartbeat import Heartbeat
@@ -16,6 +17,8 @@ from stem.core.outcome import Died
 from stem.core.record import TaskError, TaskFilter, TaskRecord
 from stem.core.settle import Policy, settle
 from stem.pipeline.attempts import attempts_of
+from stem.runtime.keys import Keyring
+from stem.scheduler.entries import EntryWriter
 from support.asking import WORKER, all_events, claim, claim_one, expire, record
 from support.builders import a_push, cancelled, dead, done, requeue, retry
 from support.servers import PostgresServer
@@ -163,6 +166,13 @@ def test_dead_letters_and_heartbeats_are_read_whole(durable_store: Store, read: 
     (beat,) = read("heartbeats").collect()
     assert (beat.worker, beat.pid, beat.concurrency, beat.in_flight) == ("w1", 7, 4, 2)
     assert read("schedules").collect() == []
+    entry = ScheduleEntry(id="nightly", task="report", spec="0 2 * * *", args={"a": 1}, options={"queue": "mail"})
+    EntryWriter(durable_store, Keyring({})).save(entry, None)
+    found = durable_store.schedules.get("nightly")
+    (schedule,) = read("schedules").collect()
+    assert (schedule.id, schedule.name, schedule.queue, schedule.args) == ("nightly", "report", "mail", '{"a":1}')
+    assert found is not None and found.state.instant is not None
+    assert seconds(schedule.next_run_at) == seconds(found.state.instant) and schedule.last_run_at is None
 
 
 @one_store

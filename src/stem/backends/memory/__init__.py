@@ -15,6 +15,7 @@ from stem.backends.memory.maintenance import MemoryUpkeep
 from stem.backends.memory.results import MemoryResults
 from stem.backends.memory.revokes import MemoryRevokes
 from stem.backends.memory.rollups import MemoryRollups
+from stem.backends.memory.schedules import MemorySchedules
 from stem.backends.memory.staging import MemoryStaging
 from stem.backends.memory.state import MemoryState, StoreHandle
 from stem.contracts.store import Capabilities, Store
@@ -50,5 +51,6 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         mail=MemoryMail(state, handle),
         staging=MemoryStaging(state, broker),
         rollups=MemoryRollups(state),
+        schedules=MemorySchedules(state, handle, broker),
         upkeep=MemoryUpkeep(state, handle),
     )

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from stem.backends.tenants import REPORTS
+from stem.contracts.schedules import Scheduled
 from stem.core.envelope import Push
 from stem.core.event import Event
 from stem.core.heartbeat import Heartbeat
@@ -129,6 +130,7 @@ class MemoryState:
         self.channels: dict[str, deque[Posted]] = {}
         self.staged: dict[str, tuple[dict[str, list[Push]], float]] = {}  # job: (part: pushes, last staged at)
         self.promoted: dict[str, tuple[int, int, float]] = {}  # job: (created, known, at)
+        self.schedules: dict[str, Scheduled] = {}
         self.rollups: dict[tuple[int, str], str] = {}  # (minute, digest): body
         self._numbers: dict[str, int] = {}
 

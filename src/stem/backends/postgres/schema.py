@@ -13,7 +13,7 @@ from stem.core.errors import StoreRefused
 
 _TABLES = (
     "version", "now", "messages", "records", "dead", "events", "uniques", "locks", "heartbeats", "revokes", "mail", "upkeep",
-    "buckets", "places", "stage_jobs", "rollups", "handoffs", "watch", "lost",
+    "buckets", "places", "stage_jobs", "rollups", "handoffs", "watch", "lost", "schedules",
 )  # fmt: skip
 _SINCE = {
     "buckets": 3,
@@ -23,6 +23,7 @@ _SINCE = {
     "handoffs": 15,
     "watch": 12,
     "lost": 12,
+    "schedules": 16,
 }  # the version that brought a table, for those that version 1 did not have
 _RETIRED = (  # functions that earlier versions had
     "lease", "stand", "stage_attach", "stage_drop", "stage_fold", "stage_note", "stage_overlap", "stage_repeats", "stage_seal",

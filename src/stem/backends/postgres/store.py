@@ -19,6 +19,7 @@ from stem.backends.postgres.notify.notifier import Notifier, channel_of
 from stem.backends.postgres.results import PostgresResults
 from stem.backends.postgres.revokes import PostgresRevokes
 from stem.backends.postgres.rollups import PostgresRollups
+from stem.backends.postgres.schedules import PostgresSchedules
 from stem.backends.postgres.staging.staging import PostgresStaging
 from stem.contracts.store import Store
 from stem.core.settings.app import Settings
@@ -51,5 +52,6 @@ def connect(url: str, settings: Settings) -> Store:
         mail=PostgresMail(namespace),
         staging=PostgresStaging(namespace),
         rollups=PostgresRollups(namespace),
+        schedules=PostgresSchedules(namespace),
         upkeep=PostgresUpkeep(namespace, pruner),
     )

@@ -19,6 +19,7 @@ from stem.backends.redis.namespace import RedisNamespace
 from stem.backends.redis.results import RedisResults
 from stem.backends.redis.revokes import RedisRevokes
 from stem.backends.redis.rollups import RedisRollups
+from stem.backends.redis.schedules import RedisSchedules
 from stem.backends.redis.staging import PROMOTION_SECONDS, RedisStaging
 from stem.contracts.store import Capabilities, Store
 from stem.core.settings.app import Settings, masked
@@ -49,5 +50,6 @@ def connect(url: str, settings: Settings) -> Store:
         mail=RedisMail(namespace),
         staging=RedisStaging(namespace, partial(RedisClient, url, patient)),
         rollups=RedisRollups(namespace),
+        schedules=RedisSchedules(namespace),
         upkeep=RedisUpkeep(namespace),
     )

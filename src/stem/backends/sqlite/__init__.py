@@ -17,6 +17,7 @@ from stem.backends.sqlite.pruning import Pruner
 from stem.backends.sqlite.results import SqliteResults
 from stem.backends.sqlite.revokes import SqliteRevokes
 from stem.backends.sqlite.rollups import SqliteRollups
+from stem.backends.sqlite.schedules import SqliteSchedules
 from stem.backends.sqlite.schema import prepare
 from stem.backends.sqlite.staging import SqliteStaging
 from stem.contracts.store import Capabilities, Store
@@ -41,11 +42,12 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         raise
     namespace = SqliteNamespace(database, ns, clock, Doorbell(place.path), settings.retention)
     pruner = Pruner(namespace)
+    broker = SqliteBroker(namespace, pruner)
     return Store(
         url=url,
         namespace=settings.namespace,
         capabilities=CAPABILITIES,
-        broker=SqliteBroker(namespace, pruner),
+        broker=broker,
         deadletters=SqliteDeadLetters(namespace),
         results=SqliteResults(namespace),
         events=SqliteEvents(namespace),
@@ -57,5 +59,6 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         mail=SqliteMail(namespace),
         staging=SqliteStaging(namespace),
         rollups=SqliteRollups(namespace),
+        schedules=SqliteSchedules(namespace, broker),
         upkeep=SqliteUpkeep(namespace, pruner),
     )

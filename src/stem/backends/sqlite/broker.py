@@ -102,6 +102,11 @@ class SqliteBroker(Broker):
     def purge(self, queue: str) -> int:
         return waiting.purge(self._namespace, queue)
 
+    def push_in(self, cursor: sqlite3.Cursor, pushes: Sequence[Push], bodies: Sequence[bytes]) -> set[str]:
+        """Push in an open transaction; returns the topics to ring once it is committed."""
+        _, batch = self._push(cursor, pushes, bodies)
+        return batch.topics
+
     def _push(
         self, cursor: sqlite3.Cursor, pushes: Sequence[Push], bodies: Sequence[bytes]
     ) -> tuple[list[Receipt], WriteBatch]:

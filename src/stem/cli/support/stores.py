@@ -106,6 +106,14 @@ class Session(msgspec.Struct, frozen=True):
         with Stem(settings=msgspec.structs.replace(settings, signing_keys="")) as app:
             yield app
 
+    def sending_app(self, path: str | None) -> "Stem":
+        """Return the user's app, or one that knows no tasks; either on the store that the flags name, and with keys."""
+        from stem import Stem
+
+        app = self.load_app(path) if path else Stem(settings=self.settings())
+        check_shared(app.settings)
+        return app
+
     def command(self, *words: str, **options: object) -> str:
         """Return a command line that reaches the same stores from the same shell. It never holds a password."""
         flags = {

@@ -74,6 +74,10 @@ class Sender(Generic[P, R]):
     async def asend(self, arguments: Mapping[str, Any]) -> TaskHandle[R]:
         return await self._asend(self.bind_object(arguments))
 
+    def compose(self, arguments: Mapping[str, Any]) -> Push:
+        """Build the push of one call without storing it. Raises InvalidTask or InvalidArguments."""
+        return self._push(self.bind_object(arguments))
+
     def enqueue_by(
         self,
         push: Callable[[list[Push]], list[Receipt]],

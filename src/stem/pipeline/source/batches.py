@@ -1,12 +1,14 @@
 """Turn columns of a store into Arrow batches of a table, and derive the columns that the store does not have."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from stem.contracts.history import COLUMNS, Column, Packed, Slice
+from stem.contracts.schedules import Scheduled
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, DeadLetter
 from stem.core.errors import EnvelopeUnreadable
@@ -79,6 +81,10 @@ def of_dead_letters(store: Store, where: DeadFilter, schema: "pa.Schema") -> "It
 def of_heartbeats(store: Store, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":
     now = store.upkeep.now()
     yield _table([_pulse(each, now) for each in store.heartbeats.all()], schema)
+
+
+def of_schedules(store: Store, schema: "pa.Schema") -> "pa.RecordBatch":
+    return _table([_schedule(each) for each in store.schedules.all()], schema)
 
 
 def _batch(rows: Columns, schema: "pa.Schema") -> "pa.RecordBatch":
@@ -207,7 +213,7 @@ def _letter(letter: DeadLetter) -> dict[str, Any]:
         "fingerprint": fingerprint_or_none(error.type or None, error.message),
         "args": _arguments(letter),
         "meta": _json(letter.meta),
-        "dead_at": round(letter.dead_at.timestamp() * 1_000_000),
+        "dead_at": _microseconds(letter.dead_at),
     }
 
 
@@ -231,6 +237,27 @@ def _pulse(pulse: Pulse, now_seconds: float) -> dict[str, Any]:
         "at": round((now_seconds - pulse.age_seconds) * 1_000_000),
         "data": _json(beat),
     }
+
+
+def _schedule(found: Scheduled) -> dict[str, Any]:
+    entry, state = found.entry, found.state
+    return {
+        "id": entry.id,
+        "name": entry.task,
+        "spec": entry.spec,
+        "args": _json(entry.args),
+        "queue": entry.options.get("queue"),
+        "time_zone": entry.time_zone,
+        "jitter_seconds": entry.jitter_seconds,
+        "is_enabled": entry.is_enabled,
+        "version": entry.version,
+        "last_run_at": _microseconds(state.last_run_at),
+        "next_run_at": _microseconds(state.instant),
+    }
+
+
+def _microseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1_000_000)
 
 
 def _table(rows: Sequence[dict[str, Any]], schema: "pa.Schema") -> "pa.RecordBatch":

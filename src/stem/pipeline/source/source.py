@@ -32,10 +32,8 @@ class StemReader(DataSourceReader):
         with opened(self.options) as store:
             where = self.options.where(store.upkeep.now())
             match self.options.table:
-                case "dead_letters" | "heartbeats":
+                case "dead_letters" | "heartbeats" | "schedules":
                     return [InputPartition(where)]
-                case "schedules":  # no store keeps any yet
-                    return []
                 case "tasks":
                     pieces = store.history.slices("tasks", where, count=self.options.partitions)
                 case table:
@@ -60,6 +58,8 @@ def read(options: ReadOptions, schema: "StructType", partition: InputPartition) 
             case HistoryFilter() as where, "dead_letters":
                 chosen = DeadFilter(queue=where.queue, name=where.name, since=where.since, until=where.until)
                 yield from batches.of_dead_letters(store, chosen, arrow)
+            case _, "schedules":
+                yield batches.of_schedules(store, arrow)
             case _:
                 yield from batches.of_heartbeats(store, arrow)
 

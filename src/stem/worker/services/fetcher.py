@@ -8,9 +8,9 @@ from threading import Event, Thread
 from stem.contracts.store import Store
 from stem.core.delivery import Delivery
 from stem.core.errors import StemError
+from stem.runtime.backoff import Backoff
 from stem.worker.pool.in_flight import InFlightTasks
 from stem.worker.pool.pool import Pool
-from stem.worker.services.backoff import Backoff
 from stem.worker.services.claim_order import FairShareOrder, PriorityOrder
 
 log = logging.getLogger("stem.worker")

@@ -12,9 +12,9 @@ from stem.core.event import event_kinds
 from stem.core.lifecycle import EventKind
 from stem.core.outcome import Dead, Done
 from stem.core.record import TaskError
+from stem.runtime.backoff import Backoff
 from stem.worker.pool.in_flight import InFlightTask
 from stem.worker.services import task_log
-from stem.worker.services.backoff import Backoff
 from stem.worker.services.task_log import SuccessLog
 
 log = logging.getLogger("stem.worker")

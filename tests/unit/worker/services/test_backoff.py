@@ -1,6 +1,6 @@
 """A store that fails is left in peace, longer each time, and not for long."""
 
-from stem.worker.services.backoff import FIRST_SECONDS, MOST_SECONDS, Backoff
+from stem.runtime.backoff import FIRST_SECONDS, MOST_SECONDS, Backoff
 
 
 def test_each_failure_waits_longer_up_to_a_bound() -> None:

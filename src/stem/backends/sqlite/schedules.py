@@ -1,0 +1,109 @@
+"""Keep schedules in an SQLite file."""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from stem.backends.sqlite.broker import SqliteBroker
+from stem.backends.sqlite.namespace import SqliteNamespace
+from stem.backends.sqlite.statements import SQL
+from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, read_scheduled, versioned
+from stem.core import envelope as envelopes
+from stem.core.envelope import Push
+from stem.core.record import moment_or_none
+
+_TOPIC = "schedules"
+
+
+class SqliteSchedules(Schedules):
+    def __init__(self, namespace: SqliteNamespace, broker: SqliteBroker) -> None:
+        self._namespace = namespace
+        self._broker = broker
+
+    def get(self, entry_id: str) -> Scheduled | None:
+        with self._namespace.database.reading() as connection:
+            row = self._row(connection, entry_id)
+        return None if row is None else read_scheduled(*row)
+
+    def all(self) -> list[Scheduled]:
+        return _readable(self._rows("schedule_all"))
+
+    def broken(self) -> list[str]:
+        rows = self._rows("schedule_all")
+        return [str(row[0]) for row in rows if not _readable([row])]
+
+    def write(
+        self, entry: ScheduleEntry, state: ScheduleState, *, revision: int | None, pushes: Sequence[Push] = ()
+    ) -> Scheduled | None:
+        namespace = self._namespace
+        bodies = [envelopes.encode(push.envelope) for push in pushes]
+        with namespace.database.writing() as connection:
+            row = self._row(connection, entry.id)
+            stored = _readable([row]) if row is not None else []
+            is_unchanged = (
+                stored[0].revision == revision if stored else revision is None or (row is None and revision == 0)
+            )
+            if not is_unchanged:
+                return None
+            version = versioned(entry, stored[0].entry if stored else None)
+            written = Scheduled(version, state, namespace.take_numbers(connection, "schedule"))
+            connection.execute(SQL["schedule_put"], (namespace.ns, entry.id, *_columns(written)))
+            topics = self._broker.push_in(connection.cursor(), pushes, bodies) if pushes else set()
+        namespace.ring({*topics, _TOPIC})
+        return written
+
+    def delete(self, entry_id: str) -> bool:
+        namespace = self._namespace
+        with namespace.database.writing() as connection:
+            namespace.take_numbers(connection, "schedule")
+            count = connection.execute(SQL["schedule_delete"], (namespace.ns, entry_id)).rowcount
+        namespace.ring({_TOPIC})
+        return count > 0
+
+    def due(self, *, limit: int) -> list[Scheduled]:
+        return _readable(self._rows("schedule_due", self._namespace.now(), max(0, limit)))
+
+    def next_due_at(self) -> datetime | None:
+        return moment_or_none(self._next_due())
+
+    def wait(self, *, timeout_seconds: float) -> bool:
+        namespace = self._namespace
+        seen = self._last_number()
+
+        def is_true() -> bool:
+            return self._last_number() != seen or bool(self._rows("schedule_due", namespace.now(), 1))
+
+        def until_due() -> float:
+            due_at = self._next_due()
+            return float("inf") if due_at is None else due_at - namespace.clock()
+
+        return namespace.sleep_until(is_true, timeout_seconds, {_TOPIC}, until_due, is_always_rung=True)
+
+    def _row(self, connection: sqlite3.Connection, entry_id: str) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None = connection.execute(SQL["schedule_get"], (self._namespace.ns, entry_id)).fetchone()
+        return row
+
+    def _rows(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        with self._namespace.database.reading() as connection:
+            return connection.execute(SQL[statement], (self._namespace.ns, *parameters)).fetchall()
+
+    def _next_due(self) -> float | None:
+        ((due_at,),) = self._rows("schedule_next")
+        return due_at if isinstance(due_at, float) else None
+
+    def _last_number(self) -> int:
+        with self._namespace.database.reading() as connection:
+            return self._namespace.last_number(connection, "schedule")
+
+
+def _columns(written: Scheduled) -> tuple[Any, ...]:
+    due_at = written.state.due_at
+    entry, state = msgspec.json.encode(written.entry), msgspec.json.encode(written.state)
+    return (written.revision, None if due_at is None else due_at.timestamp(), entry, state)
+
+
+def _readable(rows: Sequence[tuple[Any, ...]]) -> list[Scheduled]:
+    return [found for row in rows if (found := read_scheduled(*row, is_strict=False)) is not None]

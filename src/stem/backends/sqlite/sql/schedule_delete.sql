@@ -1,0 +1,2 @@
+-- Schedules.delete.
+DELETE FROM stem_schedules WHERE ns = ? AND id = ?

@@ -1,0 +1,2 @@
+-- Schedules.get.
+SELECT id, revision, entry, state FROM stem_schedules WHERE ns = ? AND id = ?

@@ -1,0 +1,41 @@
+"""`stem beat`: run the scheduler until a signal arrives."""
+
+import logging
+import os
+
+import click
+
+from stem.cli.support.printing import plain
+from stem.cli.support.stores import Session, in_session
+from stem.core.errors import UsageError
+
+log = logging.getLogger("stem.beat")
+
+
+@click.command()
+@click.option("-n", "--name", default="", help="Name this scheduler, for commands and the log.")
+@click.option(
+    "-l", "--log-level", default="info", metavar="LEVEL", help="Log from this level on: debug, info, warning or error."
+)
+@in_session
+def beat(session: Session, name: str, log_level: str) -> None:
+    """Start a scheduler, which enqueues what is due, until it is stopped.
+
+    Any number may run: each instant is enqueued once. Name the app with --app so that its own schedules are stored and its
+    calls are signed and checked.
+
+    \b
+    Example: stem beat --app shop.tasks:app
+    """
+    from stem.runtime.log import LogWriter
+    from stem.scheduler.process import Scheduler
+
+    path = session.app_path or os.environ.get("STEM_APP") or ""
+    if log_level.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+        raise UsageError(f"There is no log level {log_level!r}; use debug, info, warning or error.")
+    with LogWriter(log_level, "json" if session.as_json else "text", worker=name or "beat") as writer:
+        with session.sending_app(path) as app:
+            scheduler = Scheduler(app, name=name, origin=path)
+            said = plain(f"stem beat {scheduler.name} on {app.store.url} (namespace {app.settings.namespace})")
+            exit_code = scheduler.run(started=None if session.as_json else lambda: writer.say(said))
+    click.get_current_context().exit(exit_code)

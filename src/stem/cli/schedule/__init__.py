@@ -1,0 +1,1 @@
+"""`stem schedule`: list, add, change, run and preview schedules."""

@@ -1,0 +1,171 @@
+"""Add, change and run schedule entries. An entry that somebody else has changed meanwhile is never overwritten."""
+
+import hashlib
+import os
+import random
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState
+from stem.contracts.store import Store
+from stem.core.envelope import Push, check_id, check_name
+from stem.core.errors import InvalidSchedule, UsageError
+from stem.core.ids import uuid7
+from stem.core.settings.app import Settings
+from stem.runtime.keys import Keyring
+from stem.scheduler.calendar.entry import Entry
+from stem.scheduler.calendar.parse import parse
+from stem.scheduler.decide import upcoming
+from stem.scheduler.sealing import check_seal, sealed
+
+if TYPE_CHECKING:
+    from stem.client.app import Stem
+
+MOST_BACKFILLED = 10_000
+
+
+class ScheduleChanged(UsageError):
+    """Somebody else has changed the entry since it was read."""
+
+
+def calendar_of(entry: ScheduleEntry) -> Entry:
+    """Return the instants of the entry. Raises InvalidSchedule."""
+    return parse(entry.spec, entry.time_zone, latitude=entry.latitude, longitude=entry.longitude)
+
+
+def check_entry(entry: ScheduleEntry) -> ScheduleEntry:
+    """Raises InvalidSchedule or InvalidTask."""
+    check_id(entry.id)
+    check_name(entry.task)
+    calendar_of(entry)
+    if not 0 <= entry.jitter_seconds <= 86_400:
+        raise InvalidSchedule(f"A jitter of {entry.jitter_seconds:g} s is out of bounds; choose 0 s to 1 day.")
+    if entry.max_runs is not None and entry.max_runs < 1:
+        raise InvalidSchedule("An entry runs at least once; choose 1 or more for max runs, or leave it out.")
+    if entry.starts_at is not None and entry.ends_at is not None and entry.starts_at >= entry.ends_at:
+        raise InvalidSchedule("The entry ends before it starts; choose a later end.")
+    return entry
+
+
+class EntryWriter:
+    """Writes the entries of a store, signed where keys are set."""
+
+    def __init__(self, store: Store, keyring: Keyring) -> None:
+        self._store = store
+        self._keyring = keyring
+
+    @classmethod
+    def of(cls, store: Store, settings: Settings) -> "EntryWriter":
+        """Raises ConfigError."""
+        return cls(store, Keyring.parse(settings.control_keys))
+
+    @property
+    def schedules(self) -> Schedules:
+        return self._store.schedules
+
+    def save(self, entry: ScheduleEntry, found: Scheduled | None, *, is_broken: bool = False) -> Scheduled | None:
+        """Create the entry, or replace the one found; None if that has changed meanwhile.
+
+        Its next instant is counted from now if it is new, enabled again or has another calendar. The runs so far are kept.
+        """
+        check_entry(entry)
+        state = ScheduleState() if found is None else found.state
+        if found is None or _moves(found.entry, entry):
+            state = upcoming(entry, calendar_of(entry), self._now(), random.random(), state)  # noqa: S311 - no secret
+        revision = found.revision if found is not None else None if is_broken else 0
+        return self.schedules.write(self.sealed(entry), state, revision=revision)
+
+    def change(self, entry_id: str, **changes: Any) -> Scheduled:
+        """Change some fields of an entry. Raises UsageError if there is none, ScheduleChanged, SignatureInvalid."""
+        found = find(self.schedules, entry_id)
+        self.check_seal(found.entry)  # else signing the change would sign what somebody else has written
+        saved = self.save(msgspec.structs.replace(found.entry, **changes), found)
+        if saved is None:
+            raise ScheduleChanged(
+                f"Schedule {entry_id} was changed by somebody else at the same moment; look, then try again."
+            )
+        return saved
+
+    def sealed(self, entry: ScheduleEntry) -> ScheduleEntry:
+        return sealed(entry, self._keyring, self._store.namespace)
+
+    def check_seal(self, entry: ScheduleEntry) -> None:
+        """Raises SignatureInvalid."""
+        check_seal(entry, self._keyring, self._store.namespace)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._store.upkeep.now(), UTC)
+
+
+def find(schedules: Schedules, entry_id: str) -> Scheduled:
+    """Raises UsageError, naming what there is."""
+    found = schedules.get(entry_id)
+    if found is None:
+        raise UsageError(f"There is no schedule {entry_id!r}; see which there are with: stem schedule list")
+    return found
+
+
+def push_of(app: "Stem", entry: ScheduleEntry, instant: datetime, *, task_id: str) -> Push:
+    """Build the call of an entry. A task that the app does not know is sent all the same: its worker reports it. Raises
+    InvalidTask, InvalidArguments."""
+    meta = {**entry.options.get("meta", {}), "schedule": entry.id, "instant": instant.astimezone(UTC).isoformat()}
+    options: Mapping[str, Any] = {**entry.options, "id": task_id, "meta": meta}
+    return app.sender(entry.task, check=False).options(**options).compose(entry.args)
+
+
+def run_now(app: "Stem", entry_id: str) -> str:
+    """Enqueue an entry once, outside its calendar; returns the task's id."""
+    entry = _trusted(app, entry_id)
+    now = datetime.fromtimestamp(app.store.upkeep.now(), UTC)
+    task_id = uuid7(now.timestamp(), os.urandom(10))
+    app.store_connection.push([push_of(app, entry, now, task_id=task_id)], None)
+    return task_id
+
+
+def backfill(app: "Stem", entry_id: str, since: datetime, until: datetime) -> Iterable[str]:
+    """Enqueue the instants of a period, the first and the last moment included; yields the tasks' ids.
+
+    An instant that was enqueued before, by a scheduler or by another backfill, is not enqueued again.
+    """
+    entry = _trusted(app, entry_id)
+    pushes = [
+        push_of(app, entry, instant, task_id=task_id_of(app.settings.namespace, entry.id, instant))
+        for instant in _between(calendar_of(entry), since, until)
+    ]
+    for start in range(0, len(pushes), 1000):
+        receipts = app.store_connection.push(pushes[start : start + 1000], None)
+        yield from (receipt.id for receipt in receipts if receipt.created)
+
+
+def task_id_of(namespace: str, entry_id: str, instant: datetime) -> str:
+    """Return the id of the task of an entry and an instant: whoever enqueues it, there is one."""
+    digest = hashlib.sha256(f"{namespace}\n{entry_id}\n{instant.astimezone(UTC).isoformat()}".encode()).digest()
+    return uuid7(max(0.0, instant.timestamp()), digest[:10])
+
+
+def _trusted(app: "Stem", entry_id: str) -> ScheduleEntry:
+    """Raises UsageError, SignatureInvalid."""
+    entry = find(app.store.schedules, entry_id).entry
+    EntryWriter.of(app.store, app.settings).check_seal(entry)
+    return entry
+
+
+def _moves(before: ScheduleEntry, after: ScheduleEntry) -> bool:
+    """Whether an edit changes when the entry is due."""
+    fields = ("spec", "time_zone", "latitude", "longitude", "jitter_seconds", "starts_at", "ends_at", "max_runs")
+    is_enabled_again = after.is_enabled and not before.is_enabled
+    return is_enabled_again or any(getattr(before, name) != getattr(after, name) for name in fields)
+
+
+def _between(calendar: Entry, since: datetime, until: datetime) -> list[datetime]:
+    found: list[datetime] = []
+    instant = calendar.next_after(since - timedelta.resolution)
+    while instant is not None and instant <= until:
+        found.append(instant)
+        if len(found) > MOST_BACKFILLED:
+            raise UsageError(f"The period has more than {MOST_BACKFILLED:,} instants; backfill it in parts.")
+        instant = calendar.next_after(instant)
+    return found

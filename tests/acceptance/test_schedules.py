@@ -1,0 +1,148 @@
+"""`stem schedule` and `stem beat`, as typed in a shell."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acceptance.shell import STEM, Shell
+from support.until import until
+
+APP = """
+from stem import Stem
+
+app = Stem()
+
+
+@app.schedule("every 1 second", args={"text": "tick"})
+@app.task
+def note(text: str) -> str:
+    return text
+"""
+
+
+@pytest.fixture
+def beat(stem: Shell) -> Iterator[subprocess.Popen[str]]:
+    (stem.directory / "clockwork.py").write_text(APP)
+    process = subprocess.Popen(
+        [STEM, "beat", "--app", "clockwork:app", "--name", "metronome"],
+        cwd=stem.directory,
+        env=stem.variables,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_beat_fires_shows_itself_and_obeys(stem: Shell, beat: subprocess.Popen[str]) -> None:
+    until(lambda: _runs(stem) >= 2, seconds=30)
+    (entry,) = stem.json("schedule", "list")["schedules"]
+    assert (entry["id"], entry["words"], entry["origin"]) == ("clockwork.note", "Every second", "clockwork:app")
+    assert stem.json("task", "list")["tasks"][0]["meta"]["schedule"] == "clockwork.note"
+    status = until(lambda: stem.json("worker", "status")["workers"], seconds=20)
+    assert (status[0]["workerId"], status[0]["extras"]["kind"]) == ("metronome", "scheduler")
+    assert "metronome" in stem.out("worker", "ping")
+    assert "metronome" in stem.out("worker", "stats")
+    stem.out("worker", "shutdown", "--worker", "metronome")
+    assert beat.wait(timeout=20) == 0
+
+
+def test_a_beat_ends_with_a_signal_and_says_what_it_did(stem: Shell, beat: subprocess.Popen[str]) -> None:
+    until(lambda: _runs(stem) >= 1, seconds=30)
+    beat.send_signal(signal.SIGTERM)
+    assert beat.wait(timeout=20) == 0
+    assert beat.stderr is not None
+    told = beat.stderr.read()
+    for event in ("beat.started", "beat.promoted", "schedule.fired", "beat.stopped"):
+        assert event in told
+    assert "Traceback" not in told
+
+
+def _runs(stem: Shell) -> int:
+    done = stem.run("schedule", "list", "--json")
+    if done.returncode:
+        return 0  # no store yet
+    import json
+
+    return max((entry["runCount"] for entry in json.loads(done.stdout)["schedules"]), default=0)
+
+
+def test_schedules_are_added_shown_changed_and_removed(stem: Shell) -> None:
+    stem.out("enqueue", "something")
+    added = stem.out("schedule", "add", "nightly", "--task", "report", "--spec", "0 2 * * *", "--arg", "day=1")
+    assert added.startswith("nightly: At 02:00 every day; next ")
+    assert "nightly" in stem.out("schedule", "list")
+    assert "At 02:00 every day" in stem.out("schedule", "show", "nightly")
+    assert "already" in stem.refusal("schedule", "add", "nightly", "--task", "x", "--spec", "@daily", code=64)
+    stem.out("schedule", "add", "nightly", "--task", "report", "--spec", "@hourly", "--replace")
+    assert "disabled" in stem.out("schedule", "disable", "nightly", "--note", "holidays")
+    assert _entry(stem)["note"] == "holidays" and not _entry(stem)["isEnabled"]
+    stem.out("schedule", "enable", "nightly")
+    assert _entry(stem)["isEnabled"] and _entry(stem)["version"] == 4
+    task_id = stem.out("schedule", "run", "nightly")
+    assert stem.json("task", "show", task_id)["name"] == "report"
+    period = ("--since", "2030-01-01T00:00Z", "--until", "2030-01-01T05:00Z")
+    assert stem.out("schedule", "backfill", "nightly", *period) == "Enqueued 6."
+    assert stem.out("schedule", "backfill", "nightly", *period) == "Enqueued 0."
+    assert stem.out("schedule", "remove", "nightly", "--yes") == "Removed nightly."
+    assert "There are no schedules" in stem.out("schedule", "list")
+
+
+def _entry(stem: Shell) -> dict[str, Any]:
+    shown: dict[str, Any] = stem.json("schedule", "show", "nightly")
+    return shown
+
+
+def test_schedules_travel_as_a_file(stem: Shell, tmp_path: Path) -> None:
+    stem.out("enqueue", "something")
+    stem.out("schedule", "add", "a", "--task", "report", "--spec", "0 2 * * *", "--time-zone", "Europe/Berlin")
+    path = tmp_path / "schedules.yaml"
+    path.write_text(stem.out("schedule", "export"))
+    stem.out("schedule", "remove", "a", "--yes")
+    assert stem.out("schedule", "apply", "-f", str(path)) == "Changed 1 of 1."
+    assert stem.out("schedule", "apply", "-f", str(path)) == "Changed 0 of 1."
+    assert stem.json("schedule", "show", "a")["timeZone"] == "Europe/Berlin"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("schedules: [{id: a, task: t, spec: '0 0 31 2 *'}]", "never comes"),
+        ("schedules: [{id: a, task: t, spec: '@daily', colour: red}]", "Schedule 1 of"),
+        (
+            "schedules: [{id: a, task: t, spec: '@daily'}, {id: a, task: t, spec: '@daily'}]",
+            "two schedules of the id a",
+        ),
+        ("- nothing", "has no list"),
+        ("schedules: [", "is not YAML"),
+    ],
+)
+def test_a_file_with_a_mistake_changes_nothing(stem: Shell, tmp_path: Path, text: str, sentence: str) -> None:
+    stem.out("enqueue", "something")
+    path = tmp_path / "schedules.yaml"
+    path.write_text(text)
+    assert sentence in stem.refusal("schedule", "apply", "-f", str(path), code=64)
+    assert stem.json("schedule", "list")["schedules"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("show", "nothing"), "There is no schedule 'nothing'"),
+        (("remove", "nothing", "--yes"), "There is no schedule 'nothing'"),
+        (("run", "nothing"), "There is no schedule 'nothing'"),
+        (("add", "a b", "--task", "t", "--spec", "@daily"), "is not allowed"),
+        (("add", "a", "--task", "t", "--spec", "0 0 31 2 *"), "never comes"),
+        (("add", "a", "--task", "t", "--spec", "1--100000000 * * * *"), "is no minute"),
+        (("add", "a", "--task", "t", "--spec", "@reboot"), "on_start"),
+        (("apply", "-f", "missing.yaml"), "cannot be read"),
+    ],
+)
+def test_mistakes_are_answered_with_a_sentence(stem: Shell, words: tuple[str, ...], sentence: str) -> None:
+    stem.out("enqueue", "something")
+    assert sentence in stem.refusal("schedule", *words, code=64)
