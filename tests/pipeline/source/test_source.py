@@ -10,11 +10,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from stem.contracts.store import Store
+from stem.core.decisions.settle import Policy, settle
 from stem.core.delivery import DeadFilter, Ending
 from stem.core.heartbeat import Heartbeat
 from stem.core.outcome import Died
 from stem.core.record import TaskError, TaskFilter, TaskRecord
-from stem.core.settle import Policy, settle
 from stem.pipeline.attempts import attempts_of
 from support.asking import WORKER, all_events, claim, claim_one, expire, record
 from support.builders import a_push, cancelled, dead, done, requeue, retry
