@@ -137,7 +137,7 @@ def whatif(spark: "SparkSession", place: Path) -> Iterator[Row]:  # noqa: ARG001
     """What other settings of the autoscaler would have done with these arrivals."""
     from tasks import app
 
-    from stem.core.autoscale import Autoscale
+    from stem.core.decisions.autoscale import Autoscale
     from stem.pipeline.whatif.grid import front, grid, predicted
     from stem.pipeline.whatif.simulate import Model
     from stem.pipeline.whatif.trace import of_lake

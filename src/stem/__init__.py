@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from stem.client.send.sender import Item as Item
     from stem.client.task.task import AsyncTask as AsyncTask
     from stem.client.task.task import Task as Task
+    from stem.core.decisions.retry import Delays as Delays
+    from stem.core.decisions.retry import Exponential as Exponential
+    from stem.core.decisions.retry import Fixed as Fixed
     from stem.core.errors import ConfigError as ConfigError
     from stem.core.errors import DeadLetterNotFound as DeadLetterNotFound
     from stem.core.errors import Drop as Drop
@@ -41,9 +44,6 @@ if TYPE_CHECKING:
     from stem.core.lifecycle import State as State
     from stem.core.record import TaskError as TaskError
     from stem.core.record import TaskRecord as TaskRecord
-    from stem.core.retry import Delays as Delays
-    from stem.core.retry import Exponential as Exponential
-    from stem.core.retry import Fixed as Fixed
     from stem.core.settings.app import Settings as Settings
     from stem.worker.settings import WorkerSettings as WorkerSettings
     from stem.worker.supervisor import Worker as Worker
@@ -79,7 +79,7 @@ _HOMES = {
     ),
     "stem.core.lifecycle": ("State",),
     "stem.core.record": ("TaskError", "TaskRecord"),
-    "stem.core.retry": ("Delays", "Exponential", "Fixed"),
+    "stem.core.decisions.retry": ("Delays", "Exponential", "Fixed"),
     "stem.worker.settings": ("WorkerSettings",),
     "stem.worker.supervisor": ("Worker",),
 }

@@ -13,7 +13,7 @@ from stem.backends.memory.mail import MemoryMail
 from stem.backends.postgres.mail import PostgresMail
 from stem.backends.redis.mail import RedisMail
 from stem.backends.sqlite.mail import SqliteMail
-from stem.contracts.control import ControlTransport
+from stem.contracts.steering.control import ControlTransport
 from stem.contracts.store import Store
 from stem.control.caller import Answers, Caller
 from stem.control.listener import ControlListener

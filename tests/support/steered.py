@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from stem.contracts.control import CommandReceiver, ShutdownMode
+from stem.contracts.steering.control import CommandReceiver, ShutdownMode
 from stem.contracts.store import Store
 from stem.control.listener import ControlListener
 from stem.control.responder import Responder

@@ -26,13 +26,13 @@ from stem.contracts.results import Results
 from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState
 from stem.contracts.staging import Calls, Part, Promotion, Staging, incomplete
 from stem.contracts.store import Capabilities, Diagnosis, Store, Upkeep
+from stem.core.decisions.settle import MAX_DEATHS
 from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import StoreRefused, StoreUnavailable
 from stem.core.lifecycle import State
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
 from stem.core.record import Page, TaskError, TaskFilter, TaskRecord, moment
-from stem.core.settle import MAX_DEATHS
 
 T = TypeVar("T", Ending, Report)
 

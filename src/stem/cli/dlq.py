@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli.support import confirm, letter_choice, options, paging, printing, times
+from stem.cli.support import confirm, paging, printing, times
+from stem.cli.support.flags import letter_choice, options
 from stem.cli.support.lazy_group import SuggestingGroup
 from stem.cli.support.stores import Session, in_session
 from stem.core.errors import DeadLetterNotFound

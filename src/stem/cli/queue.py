@@ -2,7 +2,8 @@
 
 import click
 
-from stem.cli.support import confirm, options, printing, times
+from stem.cli.support import confirm, printing, times
+from stem.cli.support.flags import options
 from stem.cli.support.lazy_group import LazyGroup
 from stem.cli.support.stores import Session, in_session
 

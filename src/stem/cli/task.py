@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stem.cli.support import arguments, options, paging, printing, task_ending, times
+from stem.cli.support import arguments, paging, printing, task_ending, times
+from stem.cli.support.flags import options
 from stem.cli.support.lazy_group import LazyGroup
 from stem.cli.support.stores import Session, in_session
 from stem.cli.task_export import export

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from stem.cli.support import options, printing, times
+from stem.cli.support import printing, times
+from stem.cli.support.flags import options
 from stem.cli.support.stores import Session, in_session
 from stem.core.errors import ConfigError, UsageError
 from stem.core.lifecycle import State

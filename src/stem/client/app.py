@@ -21,9 +21,9 @@ from stem.client.task.schedule import ScheduleOptions, declared_entry
 from stem.client.task.task import AsyncTask, Decorator, TakesAnything, Task
 from stem.contracts.schedules import ScheduleEntry
 from stem.contracts.store import Store
+from stem.core.decisions.retry import Exponential
 from stem.core.errors import ConfigError, InvalidTask, UnknownTask
 from stem.core.record import TaskRecord
-from stem.core.retry import Exponential
 from stem.core.settings.app import Settings, check_settings
 from stem.runtime.clock import Clock, system_clock
 from stem.runtime.configfile import configured

@@ -10,7 +10,7 @@ from stem.client.middleware import Hooks
 from stem.client.send.retry import retry_while_unavailable
 from stem.client.send.watcher import Watcher
 from stem.client.stores import open_store, revokes_of, with_absolute_paths
-from stem.contracts.revokes import Revokes
+from stem.contracts.steering.revokes import Revokes
 from stem.contracts.store import Store
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import UsageError

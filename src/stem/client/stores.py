@@ -9,7 +9,7 @@ import msgspec
 from stem.backends import check_url as check_url
 from stem.backends import connect as connect
 from stem.backends import preload as preload
-from stem.contracts.revokes import Revokes
+from stem.contracts.steering.revokes import Revokes
 from stem.contracts.store import Store
 from stem.core.errors import StemError
 from stem.core.settings.app import Settings

@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+from stem.core.decisions.settle import MAX_DEATHS
 from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report
 from stem.core.envelope import Push, Receipt
-from stem.core.settle import MAX_DEATHS
 
 
 class Broker(ABC):

@@ -8,16 +8,16 @@ import msgspec
 from stem.contracts.broker import Broker
 from stem.contracts.deadletters import DeadLetters
 from stem.contracts.events import Events
-from stem.contracts.heartbeats import Heartbeats
 from stem.contracts.history import History
 from stem.contracts.limiter import Limiter
 from stem.contracts.locks import Locks
-from stem.contracts.mail import Mail
 from stem.contracts.results import Results
-from stem.contracts.revokes import Revokes
 from stem.contracts.rollups import Rollups
 from stem.contracts.schedules import Schedules
 from stem.contracts.staging import Staging
+from stem.contracts.steering.heartbeats import Heartbeats
+from stem.contracts.steering.mail import Mail
+from stem.contracts.steering.revokes import Revokes
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):

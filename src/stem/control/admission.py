@@ -7,8 +7,8 @@ from threading import Lock
 
 from stem.control.signing import verify
 from stem.core.control import MAX_TIMEOUT_MS, Command
+from stem.core.decisions.ratelimit import Level, take
 from stem.core.errors import SignatureInvalid, StemError
-from stem.core.ratelimit import Level, take
 from stem.runtime.clock import Clock
 from stem.runtime.keys import Keyring
 

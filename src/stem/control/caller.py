@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from stem.contracts.control import CommandSender
+from stem.contracts.steering.control import CommandSender
 from stem.contracts.store import Store
 from stem.control.health import Health, health
 from stem.control.signing import sign, verify_reply

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from stem.contracts.revokes import Revokes
+from stem.contracts.steering.revokes import Revokes
 from stem.contracts.store import Store
 from stem.control.caller import Answers, Caller
 

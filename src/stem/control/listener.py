@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from threading import Event, Thread
 
-from stem.contracts.control import CommandReceiver
+from stem.contracts.steering.control import CommandReceiver
 from stem.control.responder import Responder
 from stem.core.errors import StemError
 

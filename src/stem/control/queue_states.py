@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.delivery import Depth
 from stem.core.pause import is_pause, pause_id
-from stem.core.routing import is_same_or_tenant_queue
 
 if TYPE_CHECKING:
-    from stem.contracts.revokes import Revokes
+    from stem.contracts.steering.revokes import Revokes
     from stem.contracts.store import Store
     from stem.core.heartbeat import Pulse
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 import msgspec
 
-from stem.contracts.control import Steerable
+from stem.contracts.steering.control import Steerable
 
 if TYPE_CHECKING:
     from stem.control.caller import Answers

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from stem.contracts.control import Steerable
+from stem.contracts.steering.control import Steerable
 from stem.control.admission import AdmissionRules, CommandAdmission, CommandRefused
 from stem.control.registry import Call, ControlCommand, all_commands, find_command
 from stem.control.signing import sign_reply

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from stem.contracts.broker import Broker
-from stem.contracts.revokes import Revokes
+from stem.contracts.steering.revokes import Revokes
 from stem.control.caller import TIMEOUT_SECONDS, Answers, Caller
 from stem.control.command_session import CommandSession
 from stem.control.sealing import sealed

@@ -1,7 +1,7 @@
 """Builds the transports that the settings name: those a worker listens on, and the one that a caller uses."""
 
-from stem.contracts.control import CommandReceiver, CommandSender
-from stem.contracts.mail import Mail
+from stem.contracts.steering.control import CommandReceiver, CommandSender
+from stem.contracts.steering.mail import Mail
 from stem.contracts.store import Store
 from stem.control.transports.broadcast import BroadcastTransport
 from stem.control.transports.broker import BrokerTransport

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from stem.core.bounds import MAX_ATTEMPT, MOST_PRIORITY, Attempt, Priority, Retries, Seconds, Version
+from stem.core.decisions.retry import RetryStrategy
 from stem.core.errors import EnvelopeUnreadable, InvalidTask
-from stem.core.retry import RetryStrategy
 from stem.core.text.encode import encode_json
 
 VERSION = 1

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from stem.contracts.control import ShutdownMode
+from stem.contracts.steering.control import ShutdownMode
 from stem.core.errors import UsageError
 from stem.core.revoke import RevokeRecord
 from stem.scheduler.beat import Beat

@@ -6,8 +6,8 @@ import socket
 from dataclasses import dataclass
 from itertools import chain, count
 
-from stem.contracts.heartbeats import Heartbeats
 from stem.contracts.locks import Locks
+from stem.contracts.steering.heartbeats import Heartbeats
 
 log = logging.getLogger("stem.worker")
 

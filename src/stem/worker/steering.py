@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from stem.core.decisions.ratelimit import default_burst, parse_rate
 from stem.core.errors import StemError, UsageError
 from stem.core.lifecycle import EventKind
-from stem.core.ratelimit import default_burst, parse_rate
 from stem.core.revoke import RevokeRecord
 from stem.worker.fork.manifest import RateFacts
 from stem.worker.pool.in_flight import InFlightTask

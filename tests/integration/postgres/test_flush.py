@@ -10,7 +10,7 @@ import pytest
 
 from stem.backends import connect
 from stem.backends.postgres.broker import PostgresBroker
-from stem.backends.postgres.push_columns import push_one
+from stem.backends.postgres.codec.push_columns import push_one
 from stem.contracts.store import Store
 from stem.core.envelope import Push
 from stem.core.settings.app import Settings

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from stem.backends import connect
-from stem.backends.postgres import background_pruning, maintenance
+from stem.backends.postgres.upkeep import background_pruning, maintenance
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Ending
 from stem.core.errors import UsageError

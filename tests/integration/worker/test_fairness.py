@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stem import Stem
-from stem.core.routing import is_same_or_tenant_queue, queue_of
+from stem.core.decisions.routing import is_same_or_tenant_queue, queue_of
 from stem.core.settings.app import Settings
 from stem.worker.supervisor import Worker
 from support.until import until

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from stem import Settings, Stem, Worker
-from stem.core.retry import Delays, Exponential, Fixed, RetryStrategy
+from stem.core.decisions.retry import Delays, Exponential, Fixed, RetryStrategy
 from support.builders import a_push
 from support.until import until
 

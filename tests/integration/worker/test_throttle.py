@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from stem.backends import connect
+from stem.core.decisions.ratelimit import Rate
+from stem.core.decisions.retry import Exponential
 from stem.core.lifecycle import EventKind, State
 from stem.core.outcome import Requeue
-from stem.core.ratelimit import Rate
-from stem.core.retry import Exponential
 from stem.core.settings.app import Settings
 from stem.worker.admission.throttle import Throttle
 from stem.worker.fork.manifest import PlacesFacts, RateFacts, TaskFacts

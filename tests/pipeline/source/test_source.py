@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from stem.contracts.schedules import ScheduleEntry
 from stem.contracts.store import Store
+from stem.core.decisions.settle import Policy, settle
 from stem.core.delivery import DeadFilter, Ending
 from stem.core.heartbeat import Heartbeat
 from stem.core.outcome import Died
 from stem.core.record import TaskError, TaskFilter, TaskRecord
-from stem.core.settle import Policy, settle
 from stem.pipeline.attempts import attempts_of
 from stem.runtime.keys import Keyring
 from stem.scheduler.entries import EntryWriter

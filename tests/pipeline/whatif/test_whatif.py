@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from stem.cli.pipeline.group import pipeline
-from stem.core.autoscale import Autoscale, changed
+from stem.core.decisions.autoscale import Autoscale, changed
 from stem.core.errors import ConfigError
 from stem.pipeline.html.plots import round_ticks
 from stem.pipeline.whatif.grid import Point, chosen, front, grid, untried

@@ -11,10 +11,10 @@ import pytest
 from stem import Delays, Exponential, Fixed, InvalidArguments, Stem, TaskContext
 from stem.client.run.admit import Admitted, admit
 from stem.client.run.invoke import invoke
+from stem.core.decisions.settle import settle
 from stem.core.delivery import Delivery, Lease
 from stem.core.outcome import Raised, Rejected, Retry, Returned, Revoked
 from stem.core.record import TaskError
-from stem.core.settle import settle
 from stem.testing import StoreChannel, run_pending
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stem import Delays, Exponential, Fixed, InvalidTask, Stem
-from stem.core.ratelimit import Rate, parse_rate
+from stem.core.decisions.ratelimit import Rate, parse_rate
 
 
 def plain() -> None: ...

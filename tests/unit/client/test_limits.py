@@ -7,7 +7,7 @@ import pytest
 
 from stem import InvalidTask, Stem
 from stem.client.run.admit import Admitted, admit
-from stem.core.ratelimit import Rate
+from stem.core.decisions.ratelimit import Rate
 
 
 def admitted(app: Stem, **options: Any) -> Admitted:

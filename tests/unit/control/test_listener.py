@@ -5,7 +5,7 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
-from stem.contracts.control import CommandReceiver
+from stem.contracts.steering.control import CommandReceiver
 from stem.control import listener
 from stem.control.listener import ControlListener
 from stem.control.responder import Responder

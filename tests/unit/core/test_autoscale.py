@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stem.core.autoscale import Autoscale, Memory, Move, Snapshot, changed, check, decide, desired
+from stem.core.decisions.autoscale import Autoscale, Memory, Move, Snapshot, changed, check, decide, desired
 from stem.core.errors import ConfigError
 
 ON = Autoscale(enabled=True, minimum=2, maximum=10)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stem
-from stem.core.autoscale import Autoscale
+from stem.core.decisions.autoscale import Autoscale
 from stem.core.errors import ConfigError
 from stem.core.settings.app import ControlSettings, Settings, check_settings, from_environment
 from stem.core.settings.effective import (

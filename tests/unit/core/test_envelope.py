@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stem.core.decisions.retry import Delays, Exponential, Fixed
 from stem.core.envelope import (
     VERSION,
     Envelope,
@@ -27,7 +28,6 @@ from stem.core.envelope import (
     signed_bytes,
 )
 from stem.core.errors import EnvelopeUnreadable, InvalidArguments, InvalidTask
-from stem.core.retry import Delays, Exponential, Fixed
 from support.builders import an_envelope
 
 MIB = 1024 * 1024

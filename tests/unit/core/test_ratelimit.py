@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stem.core.ratelimit import GRACE_SECONDS, Level, Rate, default_burst, full_at, parse_rate, take
+from stem.core.decisions.ratelimit import GRACE_SECONDS, Level, Rate, default_burst, full_at, parse_rate, take
 
 BEGIN = 1_800_000_000.0
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stem.core.retry import Delays, Exponential, Fixed, delay
+from stem.core.decisions.retry import Delays, Exponential, Fixed, delay
 
 attempts = st.integers(0, 100_000)
 random_fractions = st.floats(0, 1, exclude_max=True)

@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stem.core.decisions.retry import Fixed
+from stem.core.decisions.settle import Policy, settle
 from stem.core.outcome import (
     Cancelled,
     Dead,
@@ -23,8 +25,6 @@ from stem.core.outcome import (
     TimedOut,
 )
 from stem.core.record import TaskError
-from stem.core.retry import Fixed
-from stem.core.settle import Policy, settle
 
 AGAIN = TaskError("ValueError", "boom", retryable=True)
 NEVER = TaskError("ValueError", "boom", retryable=False)

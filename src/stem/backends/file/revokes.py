@@ -10,7 +10,7 @@ from threading import Lock
 from stem.backends.file.journal import Follower, Journal, lines_of
 from stem.backends.file.lines import RevokeLine, highest, record, rewritten, written
 from stem.backends.unreadable import readable
-from stem.contracts.revokes import Revokes
+from stem.contracts.steering.revokes import Revokes
 from stem.core.record import moment
 from stem.core.revoke import RevokeRecord, RevokeRequest
 from stem.runtime.clock import Clock

@@ -8,15 +8,15 @@ from typing import Any
 from stem.backends.memory.state import MemoryLetter, MemoryState, MemoryTask, StoreHandle
 from stem.contracts.broker import Broker
 from stem.core import envelope as envelopes
+from stem.core.decisions.reclaim_watch import look
+from stem.core.decisions.settle import MAX_DEATHS
 from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import ConfigError
 from stem.core.event import event_data, event_kinds
 from stem.core.lifecycle import TERMINAL, EventKind, State
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
-from stem.core.reclaim_watch import look
 from stem.core.record import TaskError, moment
-from stem.core.settle import MAX_DEATHS
 
 
 def _crashes(task: MemoryTask) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Keep worker heartbeats in memory."""
 
 from stem.backends.memory.state import MemoryState
-from stem.contracts.heartbeats import Heartbeats
+from stem.contracts.steering.heartbeats import Heartbeats
 from stem.core.heartbeat import Heartbeat, Pulse
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from stem.backends.memory.state import MemoryState
 from stem.contracts.limiter import Bucket, Limiter, Place
-from stem.core import ratelimit
+from stem.core.decisions import ratelimit
 
 
 class MemoryLimiter(Limiter):

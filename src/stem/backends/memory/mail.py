@@ -3,7 +3,7 @@
 from collections import deque
 
 from stem.backends.memory.state import MemoryState, Posted, StoreHandle
-from stem.contracts.mail import Mail, Subscription
+from stem.contracts.steering.mail import Mail, Subscription
 
 
 class MemoryMail(Mail):

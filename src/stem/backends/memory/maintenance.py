@@ -7,7 +7,7 @@ from stem.backends.memory.rollups import prune as prune_rollups
 from stem.backends.memory.staging import prune as prune_staged
 from stem.backends.memory.state import MemoryState, Posted, StoreHandle
 from stem.contracts.store import Diagnosis, Upkeep
-from stem.core.reclaim_watch import LOST_SECONDS
+from stem.core.decisions.reclaim_watch import LOST_SECONDS
 
 
 class MemoryUpkeep(Upkeep):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stem.backends.memory.state import MemoryState
-from stem.contracts.revokes import Revokes
+from stem.contracts.steering.revokes import Revokes
 from stem.core.record import moment
 from stem.core.revoke import RevokeRecord, RevokeRequest
 

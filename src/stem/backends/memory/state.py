@@ -12,12 +12,12 @@ import msgspec
 
 from stem.backends.tenants import REPORTS
 from stem.contracts.schedules import Scheduled
+from stem.core.decisions.ratelimit import Level
+from stem.core.decisions.reclaim_watch import ReclaimWatch
 from stem.core.envelope import Push
 from stem.core.event import Event
 from stem.core.heartbeat import Heartbeat
 from stem.core.lifecycle import TERMINAL, EventKind, State, waiting_state
-from stem.core.ratelimit import Level
-from stem.core.reclaim_watch import ReclaimWatch
 from stem.core.record import TaskError, TaskRecord, moment, moment_or_none, noted
 from stem.core.revoke import RevokeRecord
 from stem.core.settings.app import Retention

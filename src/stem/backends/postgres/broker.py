@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from time import monotonic
 
 from stem.backends.handoff import REGISTER_AGAIN_SECONDS
-from stem.backends.postgres.background_pruning import BackgroundPruner
+from stem.backends.postgres.codec.push_columns import push, push_one
+from stem.backends.postgres.codec.settle_columns import done_columns, mixed_columns
+from stem.backends.postgres.codec.text_columns import array, column, json_text, numbers
 from stem.backends.postgres.connection.caller_transaction import joined
 from stem.backends.postgres.connection.deadline_connection import DeadlineConnection
 from stem.backends.postgres.connection.errors import is_notify_queue_full
@@ -13,17 +15,15 @@ from stem.backends.postgres.connection.pq_exec import Statement
 from stem.backends.postgres.namespace import PostgresNamespace, flushing
 from stem.backends.postgres.notify.handoff import PostgresHandoff
 from stem.backends.postgres.notify.notifier import NOTIFY, Notification, PushNotice, notification, payloads
-from stem.backends.postgres.push_columns import push, push_one
-from stem.backends.postgres.settle_columns import done_columns, mixed_columns
 from stem.backends.postgres.statements import call, numbered, query_text
-from stem.backends.postgres.text_columns import array, column, json_text, numbers
+from stem.backends.postgres.upkeep.background_pruning import BackgroundPruner
 from stem.contracts.broker import Broker
+from stem.core.decisions.settle import MAX_DEATHS
 from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import StoreRefused
 from stem.core.outcome import Done, Requeue, Retry
 from stem.core.record import moment
-from stem.core.settle import MAX_DEATHS
 
 _MOST = 2**31 - 1  # as large as the server's integers
 _PURGE_STEP = 1000

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from stem.backends.postgres.codec import dead_letter
+from stem.backends.postgres.codec.paging import TOP, cursor_start
+from stem.backends.postgres.codec.rows import dead_letter
+from stem.backends.postgres.codec.text_columns import seconds
 from stem.backends.postgres.namespace import PostgresNamespace
 from stem.backends.postgres.notify.notifier import notification
-from stem.backends.postgres.paging import TOP, cursor_start
-from stem.backends.postgres.text_columns import seconds
 from stem.contracts.deadletters import DeadLetters
 from stem.core.delivery import DeadFilter, DeadLetter
 from stem.core.record import Page

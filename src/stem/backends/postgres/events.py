@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from stem.backends.postgres.codec import event
+from stem.backends.postgres.codec.rows import event
+from stem.backends.postgres.codec.text_columns import utf8
 from stem.backends.postgres.namespace import PostgresNamespace
 from stem.backends.postgres.notify.notifier import Notification, notification
-from stem.backends.postgres.text_columns import utf8
 from stem.contracts.events import Events
 from stem.core.errors import UsageError
 from stem.core.event import Event

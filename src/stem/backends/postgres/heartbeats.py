@@ -1,8 +1,8 @@
 """Keep worker heartbeats in Postgres."""
 
+from stem.backends.postgres.codec.text_columns import json_text
 from stem.backends.postgres.namespace import PostgresNamespace
-from stem.backends.postgres.text_columns import json_text
-from stem.contracts.heartbeats import Heartbeats
+from stem.contracts.steering.heartbeats import Heartbeats
 from stem.core.heartbeat import Heartbeat, Pulse, read_heartbeat
 
 

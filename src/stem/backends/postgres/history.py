@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 from psycopg import sql
 
-from stem.backends.postgres.codec import merged_meta
+from stem.backends.postgres.codec.rows import merged_meta
+from stem.backends.postgres.codec.text_columns import seconds
 from stem.backends.postgres.connection.deadline_connection import DeadlineConnection, Row
 from stem.backends.postgres.events import PostgresEvents, position
 from stem.backends.postgres.namespace import PostgresNamespace
 from stem.backends.postgres.statements import query_text, text
-from stem.backends.postgres.text_columns import seconds
 from stem.contracts.history import ANY, Column, History, HistoryFilter, Relation, Slice, check_columns, cuts
 
 _ROWS = 4096  # in a chunk

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from stem.backends.postgres.codec.text_columns import column, json_text, numbers
 from stem.backends.postgres.namespace import PostgresNamespace
-from stem.backends.postgres.text_columns import column, json_text, numbers
 from stem.contracts.limiter import Bucket, Limiter, Place
 
 

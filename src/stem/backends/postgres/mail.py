@@ -2,7 +2,7 @@
 
 from stem.backends.postgres.namespace import PostgresNamespace
 from stem.backends.postgres.notify.notifier import Notification, notification
-from stem.contracts.mail import Mail, Subscription
+from stem.contracts.steering.mail import Mail, Subscription
 
 # Whoever sends rings; this is for connections that cannot hear it.
 POLL_SECONDS = 5.0

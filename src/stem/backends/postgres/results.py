@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from stem.backends.postgres.codec import task_record
+from stem.backends.postgres.codec.paging import cursor_start
+from stem.backends.postgres.codec.rows import task_record
+from stem.backends.postgres.codec.text_columns import column, json_text, numbers, seconds, texts, utf8
 from stem.backends.postgres.namespace import PostgresNamespace
 from stem.backends.postgres.notify.notifier import Notification, id_hash, notification
-from stem.backends.postgres.paging import cursor_start
-from stem.backends.postgres.text_columns import column, json_text, numbers, seconds, texts, utf8
 from stem.contracts.results import Results
 from stem.core.record import Page, TaskFilter, TaskRecord
 

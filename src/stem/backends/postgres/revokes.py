@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from stem.backends.postgres.codec.text_columns import column, json_text, numbers
 from stem.backends.postgres.connection.deadline_connection import Row
 from stem.backends.postgres.namespace import PostgresNamespace
-from stem.backends.postgres.text_columns import column, json_text, numbers
 from stem.backends.unreadable import readable, readable_since
-from stem.contracts.revokes import Revokes
+from stem.contracts.steering.revokes import Revokes
 from stem.core.record import moment, moment_or_none
 from stem.core.revoke import RevokeRecord, RevokeRequest
 

@@ -7,12 +7,12 @@ from math import inf
 from time import monotonic
 from typing import Any
 
+from stem.backends.postgres.codec.push_columns import push
+from stem.backends.postgres.codec.text_columns import json_text, seconds
 from stem.backends.postgres.connection.deadline_connection import DeadlineConnection, Row
 from stem.backends.postgres.namespace import PostgresNamespace
 from stem.backends.postgres.notify.notifier import Notification, notification
-from stem.backends.postgres.push_columns import push
 from stem.backends.postgres.statements import query_text
-from stem.backends.postgres.text_columns import json_text, seconds
 from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, read_scheduled, versioned
 from stem.core.envelope import Push, Receipt
 from stem.core.record import moment

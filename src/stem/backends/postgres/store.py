@@ -1,7 +1,5 @@
 """Open the Postgres store: every contract, over one pool of connections."""
 
-from stem.backends.postgres import schema
-from stem.backends.postgres.background_pruning import BackgroundPruner
 from stem.backends.postgres.broker import PostgresBroker
 from stem.backends.postgres.connection.address import address
 from stem.backends.postgres.connection.connections import PostgresClient
@@ -12,7 +10,6 @@ from stem.backends.postgres.history import PostgresHistory
 from stem.backends.postgres.limiter import PostgresLimiter
 from stem.backends.postgres.locks import PostgresLocks
 from stem.backends.postgres.mail import PostgresMail
-from stem.backends.postgres.maintenance import PostgresUpkeep
 from stem.backends.postgres.namespace import CAPABILITIES, PostgresNamespace
 from stem.backends.postgres.notify.listener import Listeners
 from stem.backends.postgres.notify.notifier import Notifier, channel_of
@@ -21,6 +18,9 @@ from stem.backends.postgres.revokes import PostgresRevokes
 from stem.backends.postgres.rollups import PostgresRollups
 from stem.backends.postgres.schedules import PostgresSchedules
 from stem.backends.postgres.staging.staging import PostgresStaging
+from stem.backends.postgres.upkeep import schema
+from stem.backends.postgres.upkeep.background_pruning import BackgroundPruner
+from stem.backends.postgres.upkeep.maintenance import PostgresUpkeep
 from stem.contracts.store import Store
 from stem.core.settings.app import Settings
 

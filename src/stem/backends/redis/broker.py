@@ -13,11 +13,11 @@ from stem.backends.redis.codec.claimed import read_claimed
 from stem.backends.redis.handoff import RedisHandoff
 from stem.backends.redis.namespace import POLL_SECONDS, RedisNamespace, microseconds, pack
 from stem.contracts.broker import Broker
+from stem.core.decisions.settle import MAX_DEATHS
 from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import ConfigError
 from stem.core.record import TaskError
-from stem.core.settle import MAX_DEATHS
 
 LOOKS_BEFORE_SUBSCRIBED = 2  # until then a notification may be missed; see RedisNamespace.wait
 STEP = 1000  # tasks per script call, where the contract allows several calls

@@ -4,7 +4,7 @@ import msgspec
 
 from stem.backends.redis.codec import values
 from stem.backends.redis.namespace import RedisNamespace, milliseconds
-from stem.contracts.heartbeats import Heartbeats
+from stem.contracts.steering.heartbeats import Heartbeats
 from stem.core.heartbeat import Heartbeat, Pulse, read_heartbeat
 
 

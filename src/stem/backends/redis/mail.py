@@ -1,7 +1,7 @@
 """Keep mailboxes and broadcast channels on Redis: one list per box, one stream per channel."""
 
 from stem.backends.redis.namespace import RedisNamespace, microseconds
-from stem.contracts.mail import Mail, Subscription
+from stem.contracts.steering.mail import Mail, Subscription
 
 STRETCH = 1000  # messages per script call
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stem.backends.redis.codec import stored_revoke
 from stem.backends.redis.namespace import RedisNamespace, microseconds
 from stem.backends.unreadable import readable
-from stem.contracts.revokes import Revokes
+from stem.contracts.steering.revokes import Revokes
 from stem.core.revoke import RevokeRecord, RevokeRequest
 
 STEP = 1000  # records per script call

@@ -13,9 +13,9 @@ from stem.backends.sqlite.tasks.task_row import TaskRow, held
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
 from stem.contracts.broker import Broker
 from stem.core import envelope as envelopes
+from stem.core.decisions.settle import MAX_DEATHS
 from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
 from stem.core.envelope import Push, Receipt
-from stem.core.settle import MAX_DEATHS
 
 
 class SqliteBroker(Broker):

@@ -4,7 +4,7 @@ import msgspec
 
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
-from stem.contracts.heartbeats import Heartbeats
+from stem.contracts.steering.heartbeats import Heartbeats
 from stem.core.heartbeat import Heartbeat, Pulse, read_heartbeat
 
 

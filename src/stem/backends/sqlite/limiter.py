@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
 from stem.contracts.limiter import Bucket, Limiter, Place
-from stem.core import ratelimit
-from stem.core.ratelimit import Level
+from stem.core.decisions import ratelimit
+from stem.core.decisions.ratelimit import Level
 
 
 class SqliteLimiter(Limiter):

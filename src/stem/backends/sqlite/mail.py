@@ -4,7 +4,7 @@ from typing import Any
 
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
-from stem.contracts.mail import Mail, Subscription
+from stem.contracts.steering.mail import Mail, Subscription
 
 
 class SqliteMail(Mail):

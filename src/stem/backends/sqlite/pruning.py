@@ -7,8 +7,8 @@ from stem.backends.sqlite.log import event_rows
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.staging import prune_leftovers
 from stem.backends.sqlite.statements import SQL
+from stem.core.decisions.reclaim_watch import LOST_SECONDS
 from stem.core.errors import StoreRefused, StoreUnavailable
-from stem.core.reclaim_watch import LOST_SECONDS
 
 _STEP = 1000
 _CALM_SECONDS = 60.0

@@ -8,7 +8,7 @@ import msgspec
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
 from stem.backends.unreadable import readable, readable_since
-from stem.contracts.revokes import Revokes
+from stem.contracts.steering.revokes import Revokes
 from stem.core.record import moment
 from stem.core.revoke import RevokeRecord, RevokeRequest
 

@@ -16,7 +16,7 @@ from stem.core.errors import UsageError
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from stem.core.autoscale import Autoscale
+    from stem.core.decisions.autoscale import Autoscale
     from stem.pipeline.whatif.grid import Point
     from stem.pipeline.whatif.simulate import Trace
 
@@ -103,7 +103,7 @@ def whatif(
     \b
     Example: stem pipeline whatif --min 1..8 --max 4..32 --p95-wait 5s
     """
-    from stem.core.autoscale import Autoscale
+    from stem.core.decisions.autoscale import Autoscale
     from stem.pipeline.lake.lake import open_lake
     from stem.pipeline.spark.session import session as spark
     from stem.pipeline.whatif.grid import chosen, grid, predicted
@@ -208,7 +208,7 @@ def yaml_of(config: "Autoscale") -> str:
     import msgspec
     import yaml
 
-    from stem.core.autoscale import Autoscale
+    from stem.core.decisions.autoscale import Autoscale
 
     usual = msgspec.to_builtins(Autoscale())
     told = {

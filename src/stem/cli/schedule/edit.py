@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli.support import arguments, confirm, options, printing, times
+from stem.cli.support import arguments, confirm, printing, times
+from stem.cli.support.flags import options
 from stem.cli.support.stores import Session, in_session
 from stem.core.errors import UsageError
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stem.cli.support import options, printing, times
+from stem.cli.support import printing, times
+from stem.cli.support.flags import options
 
 if TYPE_CHECKING:
     from stem.scheduler.calendar.entry import Entry

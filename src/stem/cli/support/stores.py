@@ -12,12 +12,12 @@ from urllib.parse import parse_qs, urlsplit
 import click
 import msgspec
 
-from stem.cli.support.options import json_output, with_options
+from stem.cli.support.flags.options import json_output, with_options
 from stem.core.errors import ConfigError, StemError
 
 if TYPE_CHECKING:
     from stem import Stem
-    from stem.contracts.revokes import Revokes
+    from stem.contracts.steering.revokes import Revokes
     from stem.contracts.store import Store
     from stem.core.settings.app import Settings
 

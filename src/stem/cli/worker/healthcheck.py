@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stem.cli.support import options, printing
+from stem.cli.support import printing
 from stem.cli.support.failure import FAILURE
+from stem.cli.support.flags import options
 from stem.core.errors import StemError
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli.support import options, printing, times
+from stem.cli.support import printing, times
 from stem.cli.support.failure import FAILURE
+from stem.cli.support.flags import options
 from stem.cli.worker.launch import LaunchTemplate, process_options
 from stem.core.errors import UsageError
 

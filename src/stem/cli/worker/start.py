@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from stem.cli.support.flags.setting_flags import given_flags, with_flags
 from stem.cli.support.printing import plain
-from stem.cli.support.setting_flags import given_flags, with_flags
 from stem.cli.support.sizes import BOUNDS
 from stem.cli.support.stores import Session, check_flags_hold, in_session_without_app
 from stem.core.errors import StemError, UsageError

@@ -13,12 +13,12 @@ from stem.client.task.definition import Definition
 from stem.client.task.policy import policy_for
 from stem.client.task.task import Task
 from stem.core import envelope as envelopes
+from stem.core.decisions.settle import Policy
 from stem.core.delivery import Delivery
 from stem.core.envelope import Envelope
 from stem.core.errors import EnvelopeUnreadable, InvalidArguments, SignatureInvalid, StemError, UnknownTask
 from stem.core.outcome import Rejected
 from stem.core.record import TaskError
-from stem.core.settle import Policy
 
 
 class Admitted(msgspec.Struct, frozen=True, eq=False):

@@ -10,9 +10,9 @@ from stem.client.app import Stem
 from stem.client.run.admit import Admitted, admit
 from stem.client.run.context import Channel, TaskContext, running
 from stem.client.run.invoke import ainvoke, invoke
+from stem.core.decisions.settle import Policy, settle
 from stem.core.delivery import Delivery
 from stem.core.outcome import Outcome, Rejected, Returned, Settlement
-from stem.core.settle import Policy, settle
 
 Begin = Callable[[Admitted], object]
 RandomFraction = Callable[[], float]

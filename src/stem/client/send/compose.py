@@ -12,11 +12,11 @@ from stem.client.send.signing import sign
 from stem.client.store_connection import StoreConnection
 from stem.client.task.options import CallPlan
 from stem.client.task.signature import Signature
+from stem.core.decisions.routing import queue_of
 from stem.core.envelope import VERSION, Envelope, Push, Unique, encode_args
 from stem.core.errors import InvalidArguments
 from stem.core.ids import canonical, content_key, uuid7
 from stem.core.record import moment
-from stem.core.routing import queue_of
 
 NO_ARGS = msgspec.Raw(b"{}")
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from stem.client.store_connection import StoreConnection
 from stem.client.task.hints import OF_HANDLES, missing
+from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.envelope import check_id
 from stem.core.errors import RemoteTraceback, StemError, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
 from stem.core.lifecycle import State
 from stem.core.record import TaskRecord
-from stem.core.routing import is_same_or_tenant_queue
 
 if TYPE_CHECKING:
     from stem.control.revoking import RevokeResult

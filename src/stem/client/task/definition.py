@@ -19,10 +19,10 @@ from stem.client.task.policy import (
     seconds,
 )
 from stem.client.task.signature import Fills, Signature
+from stem.core.decisions.ratelimit import Rate, parse_rate
+from stem.core.decisions.retry import RetryStrategy
 from stem.core.envelope import check_name, check_priority, check_queue
 from stem.core.errors import InvalidTask
-from stem.core.ratelimit import Rate, parse_rate
-from stem.core.retry import RetryStrategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ from stem.client.task.policy import (
     check_travelling_retry,
     seconds,
 )
+from stem.core.decisions.retry import RetryStrategy
 from stem.core.envelope import check_headers, check_id, check_moment, check_priority, check_queue
 from stem.core.errors import InvalidTask
-from stem.core.retry import RetryStrategy
 from stem.core.settings.kinds import duration
 from stem.core.text.encode import encode_json
 

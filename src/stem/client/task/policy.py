@@ -7,12 +7,12 @@ from typing import Any
 
 from stem.core.bounds import MAX_RETRIES as MAX_RETRIES
 from stem.core.bounds import MAX_SECONDS as MAX_SECONDS
+from stem.core.decisions.retry import Delays, Exponential, Fixed, RetryStrategy, delay
+from stem.core.decisions.settle import Policy
 from stem.core.envelope import Envelope
 from stem.core.errors import InvalidTask
 from stem.core.record import TaskError
-from stem.core.retry import Delays, Exponential, Fixed, RetryStrategy, delay
 from stem.core.settings.kinds import duration
-from stem.core.settle import Policy
 
 RetryCallable = Callable[[int, TaskError], float]
 RetryOption = RetryStrategy | float | str | Sequence[float | str] | RetryCallable

@@ -11,7 +11,7 @@ from stem.core.envelope import check_queue
 from stem.core.errors import StemError
 
 if TYPE_CHECKING:
-    from stem.contracts.revokes import Revokes
+    from stem.contracts.steering.revokes import Revokes
     from stem.control.pausing import Verb
 
 QueueName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:\-]{0,127}\Z")]

@@ -3,8 +3,8 @@
 from typing import Annotated, Any
 
 from stem.control.registry import Call, Option, Payload, command
+from stem.core.decisions.ratelimit import parse_rate
 from stem.core.envelope import check_name
-from stem.core.ratelimit import parse_rate
 
 
 class RateLimit(Payload, frozen=True):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from stem.contracts.control import ShutdownMode
+from stem.contracts.steering.control import ShutdownMode
 from stem.control.registry import Call, Option, Payload, command
 
 Spelling = Literal["warm", "soft", "hard", "cold", "force"]

@@ -1,7 +1,7 @@
 """Sends a command to all workers at once, as a publication; those it is not for ignore it."""
 
-from stem.contracts.control import ControlTransport
-from stem.contracts.mail import Mail, Subscription
+from stem.contracts.steering.control import ControlTransport
+from stem.contracts.steering.mail import Mail, Subscription
 from stem.control.transports.control_mail import REPLY_SECONDS, ControlMail
 from stem.core.control import Command, Reply
 from stem.core.errors import UsageError

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from stem.contracts.control import ControlTransport
-from stem.contracts.mail import Mail
+from stem.contracts.steering.control import ControlTransport
+from stem.contracts.steering.mail import Mail
 from stem.control.transports.control_mail import REPLY_SECONDS, ControlMail
 from stem.core.control import Command, Reply
 from stem.core.errors import UsageError

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from stem.contracts.control import CommandSender
+from stem.contracts.steering.control import CommandSender
 from stem.core.control import ALL, Command, Reply
 from stem.core.errors import StemError, StoreUnavailable, UsageError
 

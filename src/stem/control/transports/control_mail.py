@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from stem.contracts.mail import Mail, Subscription
+from stem.contracts.steering.mail import Mail, Subscription
 from stem.core.control import ALL, Command, MessageUnreadable, Reply, decode_reply, encode_command, encode_reply
 
 log = logging.getLogger("stem.control")

@@ -12,8 +12,8 @@ from pathlib import PurePath
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 
-from stem.contracts.control import CommandSender
-from stem.contracts.heartbeats import Heartbeats
+from stem.contracts.steering.control import CommandSender
+from stem.contracts.steering.heartbeats import Heartbeats
 from stem.control.transports.control_mail import read_replies
 from stem.control.transports.http_allowed import AllowedEndpoints
 from stem.control.transports.http_paths import ALIVE_SECONDS, COMMAND_PATH, REPLY_PATH

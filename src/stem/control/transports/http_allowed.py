@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from stem.core.errors import StoreUnavailable
-from stem.core.loopback import is_loopback
+from stem.core.text.loopback import is_loopback
 
 
 @dataclass(frozen=True, slots=True)

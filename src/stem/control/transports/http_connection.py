@@ -9,7 +9,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from stem.core.loopback import is_loopback
+from stem.core.text.loopback import is_loopback
 from stem.runtime.summed_log import SummedLog
 
 log = logging.getLogger("stem.control")

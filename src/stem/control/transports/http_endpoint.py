@@ -16,12 +16,12 @@ from threading import Thread
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from stem.contracts.control import CommandReceiver
+from stem.contracts.steering.control import CommandReceiver
 from stem.control.transports.http_app import ControlApp
 from stem.control.transports.http_connection import HEAD_SECONDS, Connection, ConnectionLimits
 from stem.core.control import Reply, encode_reply
 from stem.core.errors import ConfigError
-from stem.core.loopback import is_loopback
+from stem.core.text.loopback import is_loopback
 from stem.runtime.summed_log import INTERVAL_SECONDS
 
 log = logging.getLogger("stem.control")

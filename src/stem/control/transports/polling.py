@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection
 from threading import Event
 from typing import TypeVar
 
-from stem.contracts.control import ControlTransport
-from stem.contracts.mail import Mail, Subscription
+from stem.contracts.steering.control import ControlTransport
+from stem.contracts.steering.mail import Mail, Subscription
 from stem.control.transports.control_mail import REPLY_SECONDS, ControlMail
 from stem.core.control import Command, Reply
 from stem.core.errors import UsageError

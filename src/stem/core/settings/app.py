@@ -14,9 +14,9 @@ from stem.core.settings.control import ControlSettings as ControlSettings
 from stem.core.settings.control import check_namespace as check_namespace
 from stem.core.settings.kinds import NAMES, PATH, SWITCH, TEXT, ValueKind, seconds, size_up_to, whole
 from stem.core.settings.setting import Setting, build, declared, problems, read_environment
-from stem.core.store_url import store_key
 from stem.core.text.masking import masked as masked
 from stem.core.text.masking import masked_keys, masked_options, masked_path, masked_text
+from stem.core.text.store_url import store_key
 
 DEFAULT_URL = "sqlite:///stem.db"
 DEFAULT_LAKE = "stem-lake"

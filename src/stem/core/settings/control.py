@@ -7,9 +7,9 @@ from typing import Annotated
 import msgspec
 
 from stem.core.errors import ConfigError
-from stem.core.loopback import is_loopback
 from stem.core.settings.kinds import NAMES, PATH, TEXT, ValueKind, matching, number, seconds
 from stem.core.settings.setting import Setting
+from stem.core.text.loopback import is_loopback
 from stem.core.text.masking import MASK, is_secret, masked_keys, masked_options, masked_path, masked_text
 
 CONTROL_KEYS = "STEM_CONTROL_KEYS"

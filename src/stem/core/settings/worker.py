@@ -5,10 +5,10 @@ from typing import Annotated
 
 import msgspec
 
-from stem.core.autoscale import Autoscale, bounds_problems
+from stem.core.decisions.autoscale import Autoscale, bounds_problems
+from stem.core.decisions.settle import MAX_DEATHS
 from stem.core.settings.kinds import NAMES, SWITCH, TEXT, choice, seconds, size_up_to, whole
 from stem.core.settings.setting import Setting, problems
-from stem.core.settle import MAX_DEATHS
 
 RENEW_AGAIN_SECONDS = 1.0  # after an outage: leases may have run out, and other workers wait only a grace period
 

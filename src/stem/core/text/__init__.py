@@ -1,1 +1,1 @@
-"""Text and JSON: encoding, escaping, masking, fingerprints."""
+"""Text and JSON: encoding, escaping, masking, fingerprints, URLs and host names."""

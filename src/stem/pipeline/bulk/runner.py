@@ -20,12 +20,12 @@ from stem.client.run.context import TaskContext, running
 from stem.client.run.invoke import invoke
 from stem.client.send.compose import envelope_template
 from stem.client.task.policy import policy_for
+from stem.core.decisions.settle import settle
 from stem.core.delivery import Delivery, Lease
 from stem.core.envelope import Envelope, Push, Receipt
 from stem.core.errors import InvalidArguments, SoftTimeLimitExceeded
 from stem.core.outcome import Cancelled, Dead, Done, Outcome, Rejected, Requeue, Retry, Returned
 from stem.core.record import TaskError
-from stem.core.settle import settle
 from stem.pipeline.bulk.item_id import task_id, worker_name
 from stem.pipeline.bulk.protocol import Failed, ItemBlock, ItemResults, Job, SingleItem, framed, receive
 

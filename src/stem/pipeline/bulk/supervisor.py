@@ -19,9 +19,9 @@ import msgspec
 from stem.client.app import Stem
 from stem.client.send.compose import envelope_template
 from stem.client.task.policy import policy_for
+from stem.core.decisions.settle import settle
 from stem.core.errors import StemError
 from stem.core.outcome import Cancelled, Dead, Died, Requeue, Retry, TimedOut
-from stem.core.settle import settle
 from stem.pipeline.bulk.protocol import Failed, ItemBlock, ItemResults, Job, SingleItem, decode_results, framed
 from stem.runtime.framing import FrameReader
 from stem.runtime.process import die_with, oom_kills

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from stem.core.autoscale import Autoscale, check
+from stem.core.decisions.autoscale import Autoscale, check
 from stem.core.errors import ConfigError
 from stem.pipeline.whatif.simulate import Model, Prediction, Trace, simulate
 

@@ -8,7 +8,7 @@ from math import ceil, inf
 
 import msgspec
 
-from stem.core.autoscale import Autoscale, Memory, Snapshot, decide
+from stem.core.decisions.autoscale import Autoscale, Memory, Snapshot, decide
 
 
 class Trace(msgspec.Struct, frozen=True):

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.delivery import Delivery, Ending
 from stem.core.outcome import Dead
 from stem.core.record import TaskError
-from stem.core.routing import is_same_or_tenant_queue
 from stem.worker.pool.in_flight import InFlightTask
 
 

@@ -6,7 +6,7 @@ from itertools import islice
 from math import inf
 from threading import Lock
 
-from stem.contracts.revokes import Revokes
+from stem.contracts.steering.revokes import Revokes
 from stem.control.sealing import Trust
 from stem.core.pause import is_pause
 from stem.core.revoke import RevokeRecord, read_seal

@@ -6,11 +6,11 @@ from typing import Any
 
 from stem.client.stores import RevokeStore
 from stem.control.sealing import Trust
+from stem.core.decisions.settle import Policy, settle
 from stem.core.delivery import Delivery, Ending
 from stem.core.outcome import Requeue, Revoked
 from stem.core.pause import covers, pause_id
 from stem.core.revoke import RevokeRecord
-from stem.core.settle import Policy, settle
 from stem.runtime.summed_log import SummedLog
 from stem.worker.admission.revoke_cache import RevokeCache
 from stem.worker.pool.in_flight import InFlightTask

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import msgspec
 
 from stem.contracts.limiter import Bucket, Limiter, Place
+from stem.core.decisions.settle import Policy, settle
 from stem.core.delivery import Delivery, Ending
 from stem.core.errors import EnvelopeUnreadable, StemError
 from stem.core.outcome import Throttled
-from stem.core.settle import Policy, settle
 from stem.worker.fork.manifest import PlacesFacts, RateFacts, TaskFacts
 from stem.worker.pool.in_flight import InFlightTask
 

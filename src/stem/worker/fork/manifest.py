@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from stem.core.ratelimit import Rate, default_burst
-from stem.core.retry import RetryStrategy
+from stem.core.decisions.ratelimit import Rate, default_burst
+from stem.core.decisions.retry import RetryStrategy
 from stem.core.settings.app import Settings
 
 if TYPE_CHECKING:

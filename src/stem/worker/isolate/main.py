@@ -17,11 +17,11 @@ from stem.client.run.attempt import AttemptResult, aattempt, attempt
 from stem.client.run.context import key_of, running
 from stem.client.run.engines import close_engines, engine
 from stem.client.task.task import AsyncTask
+from stem.core.decisions.settle import Policy, settle
 from stem.core.delivery import Delivery
 from stem.core.errors import SoftTimeLimitExceeded, TaskRevoked
 from stem.core.outcome import Done, Raised, Requeue, Revoked
 from stem.core.record import TaskError
-from stem.core.settle import Policy, settle
 from stem.runtime.orphans import ZombieReaper, adopt_orphans, end_children
 from stem.runtime.process import prefer_for_oom
 from stem.worker.isolate import wire

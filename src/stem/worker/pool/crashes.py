@@ -8,10 +8,10 @@ from signal import SIGKILL
 import msgspec
 
 from stem.client.task.policy import policy_for
+from stem.core.decisions.retry import Exponential
+from stem.core.decisions.settle import Policy, settle
 from stem.core.errors import EnvelopeUnreadable
 from stem.core.outcome import Died, Interrupted, Outcome, Settlement
-from stem.core.retry import Exponential
-from stem.core.settle import Policy, settle
 from stem.runtime.process import oom_kills
 from stem.worker.isolate.status_block import StatusBlock
 from stem.worker.pool.in_flight import InFlightTask

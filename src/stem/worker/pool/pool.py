@@ -11,10 +11,10 @@ from functools import partial
 from threading import Event, Lock, Thread
 from typing import Any
 
+from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.delivery import Ending, Report
 from stem.core.envelope import call_facts
 from stem.core.outcome import Died, Done, Interrupted, Outcome
-from stem.core.routing import is_same_or_tenant_queue
 from stem.worker.fork.client import ForkServerClient
 from stem.worker.gc_tuning import collect_rarely
 from stem.worker.isolate import wire

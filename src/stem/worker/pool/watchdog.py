@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stem.core.decisions.settle import MAX_DEATHS
 from stem.core.delivery import Report
-from stem.core.settle import MAX_DEATHS
 from stem.worker.pool.in_flight import InFlightTask
 from stem.worker.pool.isolate_state import IsolateState
 from stem.worker.pool.isolates import Isolates

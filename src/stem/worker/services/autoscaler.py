@@ -1,4 +1,4 @@
-"""Grow or shrink the pool with the load, as `core.autoscale` decides."""
+"""Grow or shrink the pool with the load, as `core.decisions.autoscale` decides."""
 
 import logging
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stem.contracts.store import Store
-from stem.core.autoscale import Autoscale, Memory, Move, Snapshot, changed, decide
+from stem.core.decisions.autoscale import Autoscale, Memory, Move, Snapshot, changed, decide
 from stem.core.lifecycle import EventKind
 from stem.worker.pool.pool import Pool
 

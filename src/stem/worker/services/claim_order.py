@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Callable, Set
 
 from stem.contracts.broker import Broker
+from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.delivery import Delivery
-from stem.core.routing import is_same_or_tenant_queue
 
 # A new tenant is found, and a resumed queue noticed, within this time.
 LOOK_SECONDS = 0.25

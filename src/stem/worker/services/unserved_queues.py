@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterable
 
 from stem.contracts.store import Store
+from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.errors import StemError
-from stem.core.routing import is_same_or_tenant_queue
 
 log = logging.getLogger("stem.worker")
 

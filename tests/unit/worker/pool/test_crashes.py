@@ -2,8 +2,8 @@
 
 import pytest
 
+from stem.core.decisions.settle import Policy, settle
 from stem.core.outcome import Dead, Died, Interrupted, Requeue, TimedOut
-from stem.core.settle import Policy, settle
 from stem.worker.pool.crashes import after_crash, is_out_of_memory
 from unit.worker.pool.isolate_states import MakeIsolate, assign, new_task
 

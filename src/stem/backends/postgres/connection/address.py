@@ -14,8 +14,8 @@ from psycopg.errors import ProgrammingError
 from psycopg.pq import version as libpq_version
 
 from stem.core.errors import ConfigError
-from stem.core.loopback import is_loopback
 from stem.core.settings.app import Settings, masked
+from stem.core.text.loopback import is_loopback
 
 _SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
 _LIBPQ_WITH_SYSTEM_ROOTS = 160000

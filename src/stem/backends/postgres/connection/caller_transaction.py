@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import tuple_row
 
+from stem.backends.postgres.codec.push_columns import Run
 from stem.backends.postgres.connection.address import Address
 from stem.backends.postgres.connection.errors import translated, unstorable
-from stem.backends.postgres.push_columns import Run
 from stem.contracts.async_connection import AsyncConnection
 from stem.core.errors import UsageError
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from time import monotonic
 
 from stem.backends.handoff import REGISTRATION_SECONDS, UNHEARD_SECONDS, Handoff, Registration
+from stem.backends.postgres.codec.text_columns import array
 from stem.backends.postgres.namespace import PostgresNamespace
 from stem.backends.postgres.notify.listen_connection import TEST, ListenConnection
 from stem.backends.postgres.notify.notifier import NOTIFY
-from stem.backends.postgres.text_columns import array
 from stem.core.delivery import Delivery, Lease
 
 _BUSY_SECONDS, _CROWDED_SECONDS = 0.25, 5.0  # until the next attempt

@@ -16,9 +16,9 @@ from zlib import crc32
 import msgspec
 from psycopg.errors import Error
 
+from stem.backends.postgres.codec.text_columns import array
 from stem.backends.postgres.connection.connections import PostgresClient
 from stem.backends.postgres.connection.pq_exec import Statement
-from stem.backends.postgres.text_columns import array
 from stem.core.errors import StemError
 
 _PQ_NOTIFY = b"SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS t (channel, payload)"

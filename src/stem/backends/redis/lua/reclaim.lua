@@ -3,7 +3,7 @@
 -- INPUT {limit, deaths, grace}
 -- Reply, packed: {{returned ids}, {dead ids}}
 
--- Whether reclaim has been called for the grace without a gap: core/reclaim_watch.py says why. Written only while something is leased.
+-- Whether reclaim has been called for the grace without a gap: core/decisions/reclaim_watch.py says why. Written only while something is leased.
 local function is_watched()
   local watch = PREFIX .. 'watch'
   if redis.call('EXISTS', PREFIX .. 'leases') == 0 then

@@ -1,5 +1,5 @@
 -- needs: call
--- Limiter.take: take one token from each bucket, in order; core/ratelimit.py explains how and why.
+-- Limiter.take: take one token from each bucket, in order; core/decisions/ratelimit.py explains how and why.
 -- INPUT {{key, pace: how long a token takes to come, burst}, …}
 -- Reply: for each bucket 0 if a token was granted, else how long to wait.
 local HORIZON, GRACE, KEPT = 60000000, 1, 0.5

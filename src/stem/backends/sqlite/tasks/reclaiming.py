@@ -7,9 +7,9 @@ from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
 from stem.backends.sqlite.tasks.task_row import TaskRow
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
+from stem.core.decisions.reclaim_watch import ReclaimWatch, look
 from stem.core.delivery import Lease, Reclaimed
 from stem.core.outcome import Dead
-from stem.core.reclaim_watch import ReclaimWatch, look
 from stem.core.record import TaskError
 
 _STAMPS = 4  # a grace: the watch is written no more often, however many workers look

@@ -34,7 +34,7 @@ BEGIN
         SELECT x.ctid FROM holders x WHERE x.ns = _ns AND x.expires_at <= _now LIMIT _limit FOR UPDATE SKIP LOCKED
     ));
     GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
-    DELETE FROM lost l WHERE l.ns = _ns AND l.at <= _now - 3600;  -- core/reclaim_watch.py: LOST_SECONDS
+    DELETE FROM lost l WHERE l.ns = _ns AND l.at <= _now - 3600;  -- core/decisions/reclaim_watch.py: LOST_SECONDS
     GET DIAGNOSTICS _more = ROW_COUNT; _gone := _gone + _more;
     INSERT INTO upkeep (ns, pruned_at) VALUES (_ns, _now) ON CONFLICT (ns) DO UPDATE SET pruned_at = excluded.pruned_at;
     RETURN _gone;

@@ -1,4 +1,4 @@
--- Limiter.take: take one token from each bucket, in order; core/ratelimit.py explains how and why. Returns for each bucket 0, or
+-- Limiter.take: take one token from each bucket, in order; core/decisions/ratelimit.py explains how and why. Returns for each bucket 0, or
 -- the seconds to wait.
 -- Keys are locked in order, so that no two calls wait for each other. A crash of the server loses at most a few tokens, so the
 -- commit need not be flushed.

@@ -1,4 +1,4 @@
--- Part of Broker.reclaim: tell whether it has been called for the grace without a gap; core/reclaim_watch.py explains why.
+-- Part of Broker.reclaim: tell whether it has been called for the grace without a gap; core/decisions/reclaim_watch.py explains why.
 -- Writes only while a task is leased.
 CREATE OR REPLACE FUNCTION watched(_ns text, _now float8, _grace float8) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE

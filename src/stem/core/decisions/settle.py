@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from stem.core import retry
+from stem.core.decisions import retry
+from stem.core.decisions.retry import Exponential, RetryStrategy
 from stem.core.outcome import (
     Cancelled,
     Dead,
@@ -24,7 +25,6 @@ from stem.core.outcome import (
     TimedOut,
 )
 from stem.core.record import TaskError
-from stem.core.retry import Exponential, RetryStrategy
 
 MAX_DEATHS = 3
 

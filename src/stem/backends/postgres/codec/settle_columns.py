@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from stem.backends.postgres.text_columns import column, json_text, numbers, texts, utf8
+from stem.backends.postgres.codec.text_columns import column, json_text, numbers, texts, utf8
 from stem.core.delivery import Ending
 from stem.core.event import event_data
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stem.backends.postgres.codec.text_columns import cell, column, json_text, numbers, seconds, texts, utf8
 from stem.backends.postgres.connection.errors import unstorable
 from stem.backends.postgres.connection.pq_exec import Statement
 from stem.backends.postgres.namespace import PostgresNamespace
 from stem.backends.postgres.notify.notifier import PushNotice
 from stem.backends.postgres.statements import call, numbered
-from stem.backends.postgres.text_columns import cell, column, json_text, numbers, seconds, texts, utf8
 from stem.core import envelope as envelopes
 from stem.core.envelope import Envelope, Push, Receipt
 

@@ -173,7 +173,7 @@ def _grant_new_tables(conn: DeadlineConnection, schema: str, tables: set[str]) -
 
 
 def _create_functions(conn: DeadlineConnection) -> None:
-    folder = files(__package__) / "sql" / "functions"
+    folder = files("stem.backends.postgres") / "sql" / "functions"
     names = sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
     # An older one with other parameters would stay beside the new one.
     older = conn.execute(

@@ -4,8 +4,8 @@ from time import monotonic
 
 from psycopg import sql
 
-from stem.backends.postgres.background_pruning import BackgroundPruner
 from stem.backends.postgres.namespace import PostgresNamespace
+from stem.backends.postgres.upkeep.background_pruning import BackgroundPruner
 from stem.contracts.store import Diagnosis, Upkeep
 
 _LONG_SECONDS = 60.0  # for a transaction to be open

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli.support import options, times
+from stem.cli.support import times
+from stem.cli.support.flags import options
 from stem.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Encode values as columns and cursors as numbers, and decode rows."""

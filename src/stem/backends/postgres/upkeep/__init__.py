@@ -1,0 +1,1 @@
+"""Make, migrate, diagnose and prune the schema of a Postgres store."""

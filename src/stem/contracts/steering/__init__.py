@@ -1,0 +1,1 @@
+"""The interfaces that steer workers: heartbeats, mailboxes, revokes, and the transports of commands."""
