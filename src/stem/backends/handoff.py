@@ -22,6 +22,7 @@ from stem.core.errors import StemError
 REGISTRATION_SECONDS = 5.0  # short, so that a frozen worker is not handed much
 REGISTER_AGAIN_SECONDS = 0.003  # after a task was handed over: it begins before the worker registers for the next one
 UNHEARD_SECONDS = 1.0  # a notification that takes longer than this was lost
+NEVER_SECONDS = 3600.0  # as good as
 _RENEW_SECONDS = 2.0  # before a registration ends
 _LATEST_SECONDS = 60.0  # no notification arrives later than this
 _WITHDRAW_SECONDS = 1.0
@@ -93,6 +94,15 @@ class Registration:
     @classmethod
     def from_now(cls, number: int, queues: list[str], lease_seconds: float, free: int) -> "Registration":
         return cls(number, queues, lease_seconds, max(0, free), monotonic() + REGISTRATION_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyClaim:
+    """A claim found less than its limit. A wait that follows need not look first if nothing was notified since."""
+
+    queues: list[str]
+    position: object  # of the notifications, before the claim; None: unknown
+    due_at: float  # when the next delayed task is due, by the machine's monotonic clock
 
 
 class Handoff(ABC):

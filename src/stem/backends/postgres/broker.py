@@ -1,10 +1,9 @@
 """Push, claim, renew and settle tasks in Postgres: one SQL function per operation."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import monotonic
 
-from stem.backends.handoff import REGISTER_AGAIN_SECONDS
+from stem.backends.handoff import NEVER_SECONDS, REGISTER_AGAIN_SECONDS, EmptyClaim
 from stem.backends.postgres.codec.push_columns import push, push_one
 from stem.backends.postgres.codec.settle_columns import done_columns, mixed_columns
 from stem.backends.postgres.codec.text_columns import array, column, json_text, numbers
@@ -27,17 +26,7 @@ from stem.core.record import moment
 
 _MOST = 2**31 - 1  # as large as the server's integers
 _PURGE_STEP = 1000
-_NEVER_SECONDS = 3600.0  # as good as
 _FLOOD = 5000  # expired tasks after which a claim stops to commit; claim.sql says the same
-
-
-@dataclass(frozen=True, slots=True)
-class EmptyClaim:
-    """A claim found less than its limit. A wait that follows need not look first if nothing was notified since."""
-
-    queues: list[str]
-    position: int | None  # of the listener, before the claim
-    due_at: float  # when the next delayed one is due, by the machine's monotonic clock
 
 
 class PostgresBroker(Broker):
@@ -103,7 +92,7 @@ class PostgresBroker(Broker):
         def is_due() -> bool:
             return room is not None and (handoff.withdrawals != withdrawals or handoff.is_due(names, room()))
 
-        def look(left: float) -> bool | None:
+        def look(left: float) -> bool:
             nonlocal due_at
             if room is not None and is_due():
                 is_ready, due = handoff.register(names, room(), lease_seconds, withdrawals)
@@ -111,7 +100,7 @@ class PostgresBroker(Broker):
                 ((ready, due),) = self._namespace.client.cells(asked, timeout_seconds=left)
                 is_ready = ready == "t"
             due_at = _due_at(due)
-            return True if is_ready or due_at <= monotonic() or handoff.has_deliveries else None
+            return is_ready or due_at <= monotonic() or handoff.has_deliveries
 
         def next_look() -> float:
             return REGISTER_AGAIN_SECONDS if is_due() else due_at - monotonic() + 0.001
@@ -339,7 +328,7 @@ class PostgresBroker(Broker):
 
 
 def _due_at(seconds: str | None) -> float:
-    return monotonic() + (_NEVER_SECONDS if seconds is None else float(seconds))
+    return monotonic() + (NEVER_SECONDS if seconds is None else float(seconds))
 
 
 def _columns(leases: list[Lease]) -> tuple[str, str]:

@@ -48,8 +48,8 @@ class PostgresEvents(Events):
     def wait(self, after: str | None, *, timeout_seconds: float) -> bool:
         txid, n = position(after)
 
-        def look(left: float) -> bool | None:
-            return self._namespace.query("events_any", txid=txid, n=n, timeout_seconds=left)[0][0] or None
+        def look(left: float) -> bool:
+            return bool(self._namespace.query("events_any", txid=txid, n=n, timeout_seconds=left)[0][0])
 
         def concerns(told: Notification) -> bool:
             return told.logged

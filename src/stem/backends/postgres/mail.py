@@ -17,19 +17,15 @@ class PostgresMail(Mail):
         self._namespace.notify(notification(boxes=["box/" + box], logged=False))
 
     def receive(self, box: str, *, timeout_seconds: float, limit: int = 100) -> list[bytes]:
-        def look(left: float) -> list[bytes] | None:
+        def look(left: float) -> list[bytes]:
             rows = self._namespace.query("mail_take", name=box, limit=max(0, limit), timeout_seconds=left)
-            return [bytes(message) for (message,) in rows] or None
+            return [bytes(message) for (message,) in rows]
 
         def concerns(change: Notification) -> bool:
             return "box/" + box in change.boxes
 
-        return (
-            self._namespace.listeners.mail.wait_until(
-                concerns, look, timeout_seconds, slowest_poll_seconds=POLL_SECONDS
-            )
-            or []
-        )
+        listener = self._namespace.listeners.mail
+        return listener.wait_until(concerns, look, timeout_seconds, slowest_poll_seconds=POLL_SECONDS) or []
 
     def publish(self, channel: str, message: bytes, *, ttl_seconds: float) -> None:
         self._namespace.call("publish", True, channel, message, ttl_seconds)
@@ -58,13 +54,13 @@ class PostgresSubscription(Subscription):
     def close(self) -> None:
         """Nothing is kept for a subscription."""
 
-    def _take(self, limit: int, left: float) -> list[bytes] | None:
+    def _take(self, limit: int, left: float) -> list[bytes]:
         rows = self._namespace.query(
             "mail_unseen", name=self._channel, seen=self._seen, limit=max(0, limit), timeout_seconds=left
         )
         if rows:
             self._seen = rows[-1][0]
-        return [bytes(message) for _, message in rows] or None
+        return [bytes(message) for _, message in rows]
 
     def _concerns(self, change: Notification) -> bool:
         return "channel/" + self._channel in change.boxes

@@ -28,9 +28,9 @@ class PostgresResults(Results):
         asked = list(task_ids)
         hashes = {id_hash(task_id) for task_id in asked}
 
-        def look(left: float) -> dict[str, TaskRecord] | None:
+        def look(left: float) -> dict[str, TaskRecord]:
             rows = self._namespace.query("records_ended", ids=asked, ttl=self._ttl, timeout_seconds=left)
-            return {row[0]: task_record(row) for row in rows} or None
+            return {row[0]: task_record(row) for row in rows}
 
         def concerns(change: Notification) -> bool:
             return not change.ended.isdisjoint(hashes)

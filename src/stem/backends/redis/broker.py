@@ -1,17 +1,16 @@
 """Push, claim, renew and settle tasks on Redis. Each operation is one Lua script."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 import msgspec
 
-from stem.backends.handoff import REGISTER_AGAIN_SECONDS
+from stem.backends.handoff import NEVER_SECONDS, REGISTER_AGAIN_SECONDS, EmptyClaim
 from stem.backends.redis.codec import script_input, values
 from stem.backends.redis.codec.claimed import read_claimed
 from stem.backends.redis.handoff import RedisHandoff
-from stem.backends.redis.namespace import POLL_SECONDS, RedisNamespace, microseconds, pack
+from stem.backends.redis.namespace import RedisNamespace, microseconds, pack
 from stem.contracts.broker import Broker
 from stem.core.decisions.settle import MAX_DEATHS
 from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
@@ -25,20 +24,11 @@ STEP = 1000  # tasks per script call, where the contract allows several calls
 _EXPIRED = values.json(TaskError("Expired", "It expired before it could start."))
 
 
-@dataclass(frozen=True, slots=True)
-class RedisEmptyClaim:
-    """What the last claim found out when it got less than it asked for: a wait that follows need not look first."""
-
-    queues: list[str]
-    token: object  # of the subscription that was open then
-    due_at: float | None  # when the next delayed one is due, by the machine's monotonic clock
-
-
 class RedisBroker(Broker):
     def __init__(self, namespace: RedisNamespace) -> None:
         self._namespace = namespace
         self._handoff = RedisHandoff(namespace)
-        self._emptied: RedisEmptyClaim | None = None  # by the last claim
+        self._empty_claim: EmptyClaim | None = None  # by the last claim
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
         if connection is not None:
@@ -66,9 +56,9 @@ class RedisBroker(Broker):
             more, claimed, aside, due = self._namespace.run("claim", given)
             deliveries += read_claimed(self._namespace, claimed, iter(aside))
         if len(deliveries) < limit:
-            self._emptied = RedisEmptyClaim(names, token, None if due < 0 else monotonic() + due / 1_000_000)
+            self._empty_claim = EmptyClaim(names, token, _due_at(due))
         else:
-            self._emptied = None
+            self._empty_claim = None
             self._namespace.subscribers.unsubscribe()  # there is more to claim, so no wait follows
         return deliveries
 
@@ -88,22 +78,24 @@ class RedisBroker(Broker):
         handoff, withdrawals = self._handoff, self._handoff.begin_wait()
         if room is not None and handoff.has_deliveries:
             return True
-        emptied, self._emptied = self._emptied, None
-        known, is_told, is_handed = None, False, False
-        due_at, looks = None if emptied is None else emptied.due_at, 0
-        if emptied is not None and emptied.queues == names and emptied.token is not None and timeout_seconds > 0:
-            known = _Due.at(due_at) if emptied.token is self._namespace.subscribers.token else None
+        empty_claim, self._empty_claim = self._empty_claim, None
+        if empty_claim is not None and empty_claim.queues != names:
+            empty_claim = None
+        due_at = _due_at(-1) if empty_claim is None else empty_claim.due_at
+        token = self._namespace.subscribers.token
+        is_known = empty_claim is not None and token is not None and empty_claim.position is token
+        is_told, is_handed, looks = False, False, 0
 
-        def look(left: float) -> _Due:
+        def look(left: float) -> bool:
             nonlocal due_at, looks
             looks += 1
             # Until the channel is subscribed, a registered worker fetches what it was handed.
             if room is not None and (looks <= LOOKS_BEFORE_SUBSCRIBED or is_due()):
-                seen = _Due(handoff.register(names, room(), lease_seconds, withdrawals, left))
+                due = handoff.register(names, room(), lease_seconds, withdrawals, left)
             else:
-                seen = _Due(int(self._namespace.run("due", names, within=left)))
-            due_at = seen.at_moment
-            return seen
+                due = int(self._namespace.run("due", names, within=left))
+            due_at = _due_at(due)
+            return due == 0
 
         def is_due() -> bool:
             return room is not None and (handoff.withdrawals != withdrawals or handoff.is_due(names, room()))
@@ -115,23 +107,24 @@ class RedisBroker(Broker):
             is_told, is_handed = is_told or not told, is_handed or bool(told)
             return True
 
-        def pause(due: _Due) -> float:
-            return REGISTER_AGAIN_SECONDS if is_due() else due.pause
+        def pause() -> float:
+            # Replies are whole microseconds: look a little too late rather than too early.
+            return REGISTER_AGAIN_SECONDS if is_due() else due_at - monotonic() + 0.0005
 
-        due = self._namespace.wait(
+        found = self._namespace.wait(
             [*(f"wake:{name}" for name in names), *([] if room is None else [handoff.channel])],
             look,
-            timeout_seconds=timeout_seconds,
+            timeout_seconds,
             is_news=is_news,
             pause=pause,
-            on_news=NOW,  # a worker that is woken claims at once; looking first would only cost time
-            known=known,
+            on_news=True,  # a worker that is woken claims at once; looking first would only cost time
+            is_known=is_known and timeout_seconds > 0 and due_at > monotonic(),
             stays_subscribed=True,
             is_off=lambda: room is not None and handoff.withdrawals != withdrawals,
         )
         if is_handed and not is_told:  # a handoff says nothing about what else waits
-            self._emptied = RedisEmptyClaim(names, self._namespace.subscribers.token, due_at)
-        return bool(due)
+            self._empty_claim = EmptyClaim(names, self._namespace.subscribers.token, due_at)
+        return bool(found)
 
     def stop_handoff(self, *, for_good: bool = False) -> list[Delivery]:
         return self._handoff.withdraw(for_good=for_good)
@@ -259,35 +252,14 @@ class RedisBroker(Broker):
             self._namespace.run("survived", refused)
 
 
-class _Due:
-    """When a claim may find something. True if that is now."""
-
-    def __init__(self, microseconds_left: int) -> None:
-        self._left = microseconds_left
-
-    @classmethod
-    def at(cls, moment: float | None) -> "_Due":
-        return cls(-1 if moment is None else max(0, microseconds(moment - monotonic())))
-
-    @property
-    def at_moment(self) -> float | None:
-        return None if self._left < 0 else monotonic() + self._left / 1_000_000
-
-    def __bool__(self) -> bool:
-        return self._left == 0
-
-    @property
-    def pause(self) -> float:
-        # Replies are whole microseconds: look a little too late rather than too early.
-        return POLL_SECONDS if self._left < 0 else self._left / 1_000_000 + 0.0005
+def _due_at(microseconds_left: int) -> float:
+    return monotonic() + (NEVER_SECONDS if microseconds_left < 0 else microseconds_left / 1_000_000)
 
 
 def _cancelled(reason: str) -> dict[str, Any]:
     """The error of the record and the data of the event."""
     return {"error": values.json(TaskError("Cancelled", reason)), "data": values.json({"reason": reason})}
 
-
-NOW = _Due(0)
 
 _receipts = msgspec.msgpack.Decoder(list[bool | str]).decode
 _positions = msgspec.msgpack.Decoder(list[int]).decode

@@ -43,7 +43,7 @@ class RedisEvents(Events):
             offset, floor = self._ends(left)
             return offset > max(seen, floor)
 
-        return self._namespace.wait(["events"], look, timeout_seconds=timeout_seconds)
+        return bool(self._namespace.wait(["events"], look, timeout_seconds))
 
     def _note(self, kind: EventKind, worker: str, data: msgspec.Raw) -> None:
         self._namespace.run("note", {"kind": kind.value, "worker": worker, "data": bytes(data).decode()})

@@ -14,7 +14,7 @@ class RedisMail(Mail):
         self._namespace.run("send", {"box": box, "ttl": microseconds(ttl_seconds)}, message)
 
     def receive(self, box: str, *, timeout_seconds: float, limit: int = 100) -> list[bytes]:
-        return self._namespace.wait([f"box:{box}"], lambda _: self._take(box, limit), timeout_seconds=timeout_seconds)
+        return self._namespace.wait([f"box:{box}"], lambda _: self._take(box, limit), timeout_seconds) or []
 
     def publish(self, channel: str, message: bytes, *, ttl_seconds: float) -> None:
         self._namespace.run("publish", {"channel": channel, "ttl": microseconds(ttl_seconds)}, message)
@@ -38,9 +38,7 @@ class RedisSubscription(Subscription):
         self._seen = seen
 
     def receive(self, *, timeout_seconds: float, limit: int = 100) -> list[bytes]:
-        return self._namespace.wait(
-            [f"channel:{self._channel}"], lambda _: self._read(limit), timeout_seconds=timeout_seconds
-        )
+        return self._namespace.wait([f"channel:{self._channel}"], lambda _: self._read(limit), timeout_seconds) or []
 
     def close(self) -> None:
         """Nothing is kept on the server for a subscription."""

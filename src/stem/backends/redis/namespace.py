@@ -11,13 +11,13 @@ from redis.exceptions import NoScriptError
 from stem.backends.redis.connection.connections import RedisClient
 from stem.backends.redis.connection.scripts import script
 from stem.backends.redis.connection.subscriptions import Subscribers
+from stem.backends.waiting import LOOK_SECONDS, look_and_sleep
 from stem.core.errors import StoreUnavailable
 from stem.core.settings.app import Settings
 
 T = TypeVar("T")
 SCAN_COUNT = 1000  # queue names per call, approximately
 POLL_SECONDS = 2.0  # how often a waiting call looks without a notification
-LOOK_SECONDS = 1.0  # the least time for a look, however short the wait: a busy server is not gone
 
 
 class RedisNamespace:
@@ -54,45 +54,41 @@ class RedisNamespace:
         self,
         channels: Sequence[str],
         look: Callable[[float], T],
-        *,
         timeout_seconds: float,
+        *,
         is_news: Callable[[bytes], bool] = lambda _: True,
-        pause: Callable[[T], float] = lambda _: POLL_SECONDS,
+        pause: Callable[[], float] = lambda: POLL_SECONDS,
         on_news: T | None = None,
-        known: T | None = None,
+        is_known: bool = False,
         stays_subscribed: bool = False,
         is_off: Callable[[], bool] = lambda: False,
-    ) -> T:
-        """Wait until `look` returns something true, and return it; when the time is up, return what it returned last.
+    ) -> T | None:
+        """Return the first true answer of `look`, or a false one when the time is up.
 
         `look` gets the seconds left. The channels are subscribed before the second look, so that no change falls between looking
         and sleeping. `pause` says how soon to look again without a message. With `on_news`, a message for which `is_news` holds
-        ends the wait with that value. `known` replaces the first looks if the connection stayed subscribed since that was seen
-        and no message came. `is_off` is polled: true ends the sleep and calls for a look.
+        ends the wait with that value. `is_known` leaves out the first looks if the connection stayed subscribed since the last
+        one and no message came. `is_off` is polled: true ends the sleep and calls for a look.
         """
         end = time.monotonic() + timeout_seconds
-        seen = look(max(LOOK_SECONDS, timeout_seconds)) if known is None else known
+        seen = None if is_known else look(max(LOOK_SECONDS, timeout_seconds))
         if seen or (left := end - time.monotonic()) <= 0:
             return seen
         subscribed = [self.prefix + channel for channel in channels]
         try:
             with self.subscribers.open(subscribed, within=left, stays_subscribed=stays_subscribed) as subscriber:
-                is_known = known is not None and subscriber.has_missed_nothing
-                while True:
-                    if not is_known:
-                        seen = look(max(LOOK_SECONDS, end - time.monotonic()))
-                    is_known = False
-                    left = end - time.monotonic()
-                    if seen or left <= 0 or self.client.is_closed:
-                        return seen
-                    if subscriber.listen(min(left, POLL_SECONDS, pause(seen)), is_news, is_off) and on_news is not None:
-                        return on_news
+                is_known = is_known and subscriber.has_missed_nothing
+
+                def sleep(left: float) -> T | None:
+                    return on_news if subscriber.listen(min(left, POLL_SECONDS, pause()), is_news, is_off) else None
+
+                return look_and_sleep(look, sleep, end, lambda: self.client.is_closed, is_known=is_known)
         except StoreUnavailable:
             # If the caller's time is shorter than the server's deadline, running out of it is no failure of the server.
             is_over = time.monotonic() >= end and timeout_seconds < self.client.timeout_seconds
             if not is_over and not self.client.is_closed:
                 raise
-            return seen
+            return None
 
     def known_queues(self) -> Iterator[list[str]]:
         """The queues that something was pushed to, page by page, so as not to block the server. A name may come twice."""

@@ -87,12 +87,10 @@ class RedisResults(Results):
         def look(left: float) -> dict[str, TaskRecord]:
             return {id: each for id, each in self._get(task_ids, left).items() if each.is_terminal}
 
-        return self._namespace.wait(
-            ["ended"],
-            look,
-            timeout_seconds=timeout_seconds,
-            is_news=lambda message: not wanted.isdisjoint(_ids(message)),
-        )
+        def is_news(message: bytes) -> bool:
+            return not wanted.isdisjoint(_ids(message))
+
+        return self._namespace.wait(["ended"], look, timeout_seconds, is_news=is_news) or {}
 
 
 def _query(where: TaskFilter, limit: int) -> RecordQuery:

@@ -19,6 +19,7 @@ from psycopg.pq.abc import PGconn
 from stem.backends.postgres.connection.connections import PostgresClient
 from stem.backends.postgres.notify.listen_connection import ListenConnection, Received
 from stem.backends.postgres.notify.notifier import KINDS, Notification, channel_for
+from stem.backends.waiting import look_and_sleep
 from stem.core.delivery import Delivery
 from stem.core.errors import StemError
 
@@ -31,7 +32,6 @@ _LAST_POLL_SECONDS = 1.0
 _LINGER_SECONDS = 5.0  # without a waiting thread: every NOTIFY wakes a backend that listens
 _RETRY_SECONDS = 1.0
 _BROKEN_SECONDS = 0.05  # before another is opened
-_SHORTEST_LOOK_SECONDS = 1.0  # a wait without time still looks once
 _CLOSE_SECONDS = 1.0
 
 
@@ -94,15 +94,15 @@ class NotificationListener:
     def wait_until(
         self,
         concerns: Callable[[Notification], bool],
-        look: Callable[[float], T | None],
+        look: Callable[[float], T],
         timeout_seconds: float,
         next_look: Callable[[], float] | None = None,
         *,
         on_notification: T | None = None,
-        since: int | None = None,
+        since: object = None,
         slowest_poll_seconds: float = _LAST_POLL_SECONDS,
     ) -> T | None:
-        """Return the first answer of `look`, or None when the time is up.
+        """Return the first true answer of `look`, or a false one when the time is up.
 
         `look` gets the seconds left. It is called at the start, after notifications that concern the caller, when `next_look`
         says so, and as a slow poll. With `on_notification`, a notification is answered with that value instead of a look. The
@@ -117,21 +117,18 @@ class NotificationListener:
             waiter.forget()
             is_known = since is not None and since == self.position and timeout_seconds > 0
             poll = _UNSEEN_POLL_SECONDS if is_known else _FIRST_POLL_SECONDS
-            while True:
-                left = end - monotonic()
-                if not is_known and (found := look(max(left, _SHORTEST_LOOK_SECONDS))) is not None:
-                    return found
-                is_known = False
-                left = end - monotonic()
-                if left <= 0 or self._is_closed:
-                    return None
+
+            def sleep(left: float) -> T | None:
+                nonlocal poll
                 due = next_look() if next_look is not None else poll
                 is_woken = self._sleep(waiter, max(0.0, min(left, poll, due)))
-                if waiter.is_notified and on_notification is not None:
-                    return on_notification
-                waiter.forget()
                 # What a notification tells of may not be visible yet: look again soon, then ever more seldom.
                 poll = _SOON_SECONDS if is_woken else min(max(poll * 2, _FIRST_POLL_SECONDS), slowest_poll_seconds)
+                answer = on_notification if waiter.is_notified else None
+                waiter.forget()
+                return answer
+
+            return look_and_sleep(look, sleep, end, lambda: self._is_closed, is_known=is_known)
         finally:
             self._leave(waiter)
 
