@@ -71,7 +71,7 @@ class PostgresSchedules(Schedules):
         before: Row | None = None
         due_at = inf  # by the machine's monotonic clock
 
-        def look(left: float) -> bool | None:
+        def look(left: float) -> bool:
             nonlocal before, due_at
             (figures,) = self._namespace.query("schedules_changed", timeout_seconds=left)
             if before is not None and figures != before:  # the notification was lost, or a pooler swallows all
@@ -79,7 +79,7 @@ class PostgresSchedules(Schedules):
             before = figures
             earliest = next(self._by_due(within=inf, limit=1, timeout_seconds=left), None)
             due_at = inf if earliest is None else monotonic() + earliest[2]
-            return True if due_at <= monotonic() else None
+            return due_at <= monotonic()
 
         found = self._namespace.listeners.mail.wait_until(
             _concerns, look, timeout_seconds, lambda: due_at - monotonic() + 0.001, on_notification=True

@@ -79,7 +79,8 @@ class RedisSchedules(Schedules):
             pause = POLL_SECONDS if first is None else due_in / 1_000_000 + 0.0005
             return is_changed or (first is not None and due_in == 0)
 
-        return self._namespace.wait([KEY], look, timeout_seconds=timeout_seconds, pause=lambda _: pause, on_news=True)
+        found = self._namespace.wait([KEY], look, timeout_seconds, pause=lambda: pause, on_news=True)
+        return bool(found)
 
     def _stored(self, entry_id: str) -> bytes | None:
         found: bytes | None = self._namespace.client.call("HGET", self._namespace.key(KEY), entry_id)
