@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from acceptance.shell import STEM, Shell
@@ -22,6 +23,12 @@ app = Stem()
 def note(text: str) -> str:
     return text
 """
+
+
+@pytest.fixture
+def on_sqlite(shell: Shell, tmp_path: Path) -> Shell:
+    """For what no store has a say in."""
+    return shell.at(STEM_BROKER_URL=f"sqlite:///{tmp_path}/stem.db")
 
 
 @pytest.fixture
@@ -61,6 +68,28 @@ def test_a_beat_ends_with_a_signal_and_says_what_it_did(stem: Shell, beat: subpr
     for event in ("beat.started", "beat.promoted", "schedule.fired", "beat.stopped"):
         assert event in told
     assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_worker_with_beat_schedules_runs_and_takes_its_scheduler_along(stem: Shell, how: signal.Signals) -> None:
+    (stem.directory / "clockwork.py").write_text(APP)
+    words = [STEM, "worker", "start", "--app", "clockwork:app", "--beat"]
+    with (stem.directory / "worker.log").open("wb") as log:
+        process = subprocess.Popen(words, cwd=stem.directory, env=stem.variables, stderr=log)
+    try:
+        until(lambda: _succeeded(stem), seconds=30)
+        (beat,) = [each for each in psutil.Process(process.pid).children() if "beat" in each.cmdline()]
+        process.send_signal(how)
+        process.wait(timeout=30)
+        until(lambda: not beat.is_running() or beat.status() == psutil.STATUS_ZOMBIE)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _succeeded(stem: Shell) -> bool:
+    done = stem.run("task", "list", "--state", "succeeded", "--json")
+    return done.returncode == 0 and '"clockwork.note"' in done.stdout
 
 
 def _runs(stem: Shell) -> int:
@@ -122,12 +151,12 @@ def test_schedules_travel_as_a_file(stem: Shell, tmp_path: Path) -> None:
         ("schedules: [", "is not YAML"),
     ],
 )
-def test_a_file_with_a_mistake_changes_nothing(stem: Shell, tmp_path: Path, text: str, sentence: str) -> None:
-    stem.out("enqueue", "something")
+def test_a_file_with_a_mistake_changes_nothing(on_sqlite: Shell, tmp_path: Path, text: str, sentence: str) -> None:
+    on_sqlite.out("enqueue", "something")
     path = tmp_path / "schedules.yaml"
     path.write_text(text)
-    assert sentence in stem.refusal("schedule", "apply", "-f", str(path), code=64)
-    assert stem.json("schedule", "list")["schedules"] == []
+    assert sentence in on_sqlite.refusal("schedule", "apply", "-f", str(path), code=64)
+    assert on_sqlite.json("schedule", "list")["schedules"] == []
 
 
 @pytest.mark.parametrize(
@@ -143,6 +172,6 @@ def test_a_file_with_a_mistake_changes_nothing(stem: Shell, tmp_path: Path, text
         (("apply", "-f", "missing.yaml"), "cannot be read"),
     ],
 )
-def test_mistakes_are_answered_with_a_sentence(stem: Shell, words: tuple[str, ...], sentence: str) -> None:
-    stem.out("enqueue", "something")
-    assert sentence in stem.refusal("schedule", *words, code=64)
+def test_mistakes_are_answered_with_a_sentence(on_sqlite: Shell, words: tuple[str, ...], sentence: str) -> None:
+    on_sqlite.out("enqueue", "something")
+    assert sentence in on_sqlite.refusal("schedule", *words, code=64)

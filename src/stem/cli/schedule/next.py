@@ -11,16 +11,14 @@ from stem.cli.support.flags import options
 if TYPE_CHECKING:
     from stem.scheduler.calendar.entry import Entry
 
-_DEGREES = click.FloatRange(-180, 180)
-
 
 @click.command("next")
 @click.argument("expression")
 @click.option("-n", "count", type=click.IntRange(1, 1_000), metavar="N", default=5, show_default=True, help="Show N.")
 @click.option("--time-zone", metavar="ZONE", default="UTC", show_default=True, help="Whose clocks count.")
 @click.option("--after", type=times.MOMENT, help="Start after 2030-01-31T09:00:00Z instead of now.")
-@click.option("--latitude", type=_DEGREES, metavar="DEGREES", help="Of a solar entry; north is positive.")
-@click.option("--longitude", type=_DEGREES, metavar="DEGREES", help="Of a solar entry; east is positive.")
+@click.option("--latitude", type=float, metavar="DEGREES", help="Of a solar entry; north is positive.")
+@click.option("--longitude", type=float, metavar="DEGREES", help="Of a solar entry; east is positive.")
 @options.json_output
 @options.quiet_traceback
 def show_next(

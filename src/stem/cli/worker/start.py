@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
@@ -48,6 +49,7 @@ def start(session: Session, autoscale: tuple[int, int] | None, reload: bool, **g
     \b
     Example: stem worker start --app shop.tasks:app --queue mail --concurrency 4
     """
+    from stem.cli.worker.scheduler_process import scheduler_process
     from stem.runtime.configfile import load
     from stem.runtime.log import LogWriter
 
@@ -72,7 +74,8 @@ def start(session: Session, autoscale: tuple[int, int] | None, reload: bool, **g
             running = WorkerRun(
                 session, process.app, settings, installs_signal_handlers, None if is_json else writer.say
             )
-            exit_code = running.run(is_reloading=reload)
+            with scheduler_process(process.app, process.log_level) if process.beat else nullcontext():
+                exit_code = running.run(is_reloading=reload)
         except StemError as error:
             if not is_json:
                 raise  # the command line prints it as one sentence

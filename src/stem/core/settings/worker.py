@@ -147,6 +147,9 @@ class WorkerProcess(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Setting("worker.app", TEXT, "The app: shop.tasks:app, or shop.py:app.", "STEM_APP", flags="-A --app"),
     ] = None
+    beat: Annotated[
+        bool, Setting("worker.beat", SWITCH, "Run a scheduler beside the worker.", flags="--beat/--no-beat")
+    ] = False
     install_signal_handlers: Annotated[
         bool, Setting("worker.installSignalHandlers", SWITCH, "Stop on TERM, INT, QUIT and HUP.")
     ] = True
