@@ -65,7 +65,8 @@ def _days(fields: CronFields) -> object:
 
 
 def test_equal_words_mean_equal_instants() -> None:
-    dice, said = random.Random(7), {}
+    dice = random.Random(7)
+    said: dict[str, str] = {}
     for _ in range(4_000):
         text = expression(dice)
         try:
