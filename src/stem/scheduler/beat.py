@@ -12,7 +12,7 @@ import msgspec
 
 from stem.contracts.schedules import Scheduled, ScheduleRun
 from stem.core.envelope import Push
-from stem.core.errors import InvalidTask, StemError, StoreUnavailable
+from stem.core.errors import InvalidTask, StemError, StoreRefused, StoreUnavailable
 from stem.core.lifecycle import State
 from stem.runtime.backoff import Backoff
 from stem.runtime.keys import Keyring
@@ -106,15 +106,15 @@ class Beat:
             log.warning("store.disconnected while giving up the lead: %s", error)
 
     def _fire(self, scheduled: Scheduled) -> None:
-        """Fire one entry. What is wrong with it is its own affair: the others go on."""
+        """Fire one entry. One that cannot be fired, whatever is wrong with it, does not keep the others from being fired."""
         try:
             self._writer.check_seal(scheduled.entry)
             self._write(scheduled, self._decision(scheduled))
-        except StoreUnavailable:
-            raise
-        except StemError as error:
+        except (StoreUnavailable, StoreRefused):
+            raise  # the store's fault, not the entry's
+        except Exception as error:  # noqa: BLE001 - anybody may have written the entry
             log.error("schedule.failed id=%s: %s", scheduled.entry.id, error)
-            self._put_off(scheduled, str(error))
+            self._put_off(scheduled, str(error) or type(error).__name__)
 
     def _decision(self, scheduled: Scheduled) -> Decision:
         entry, state = scheduled.entry, scheduled.state
@@ -130,9 +130,7 @@ class Beat:
     def _write(self, scheduled: Scheduled, decision: Decision) -> None:
         now = self._now()
         if decision.cancels is not None:
-            self._app.handle(decision.cancels).revoke(
-                terminate=True, reason=f"schedule {scheduled.entry.id} runs again"
-            )
+            self._cancel(scheduled.entry.id, decision.cancels)
         pushes: list[Push] = []
         runs: list[ScheduleRun] = []
         for instant in decision.instants:
@@ -157,6 +155,15 @@ class Beat:
                 log.info(
                     "schedule.fired id=%s instant=%s task=%s", scheduled.entry.id, run.instant.isoformat(), run.task_id
                 )
+
+    def _cancel(self, entry_id: str, task_id: str) -> None:
+        """Stop the run before. The new one is due whether that succeeds or not."""
+        try:
+            self._app.handle(task_id).revoke(terminate=True, reason=f"schedule {entry_id} runs again")
+        except StoreUnavailable:
+            raise
+        except StemError as error:
+            log.warning("schedule.cancel_failed id=%s task=%s: %s", entry_id, task_id, error)
 
     def _put_off(self, scheduled: Scheduled, reason: str) -> None:
         """An entry that cannot be fired would be due for ever: it has no next instant until somebody writes it again."""

@@ -10,6 +10,7 @@ import redis
 from stem.backends import connect
 from stem.contracts.limiter import Bucket, Place
 from stem.contracts.rollups import MinuteRow
+from stem.contracts.schedules import ScheduleEntry, ScheduleState
 from stem.contracts.staging import Part, calls_of
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter
@@ -107,6 +108,8 @@ def live(store: Store, number: int) -> Iterator[None]:
     store.mail.publish("channel", b"message", ttl_seconds=0.2)
     store.revokes.put([RevokeRequest(task_id="x", expires_seconds=0.2)])
     store.rollups.put([MinuteRow(minute=moment(store.upkeep.now()))])
+    entry, state = ScheduleEntry(id="s", task="t", spec="1h"), ScheduleState(due_at=moment(store.upkeep.now()))
+    store.schedules.write(entry, state, revision=0)
     store.staging.stage(f"job{number}", "part", calls_of(pushes(f"d{number}", queue="staged")))
     register(store, queue="handed")
     store.broker.push(pushes(f"e{number}", queue="handed"))
@@ -127,6 +130,7 @@ def live(store: Store, number: int) -> Iterator[None]:
     store.deadletters.purge(DeadFilter())
     store.broker.purge("default")
     store.broker.purge("staged")
+    store.schedules.delete("s")
     assert not wait_for_handoff(store, ("handed",))  # so it says that it has heard
     assert store.broker.stop_handoff() == []
     yield

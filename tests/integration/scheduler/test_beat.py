@@ -16,6 +16,7 @@ from stem.core.record import TaskFilter
 from stem.scheduler.beat import Beat
 from stem.scheduler.declared import RETIRED, store_declared
 from stem.scheduler.entries import EntryWriter, backfill, run_now, task_id_of
+from support.until import until
 
 KEYS = "k1:hmac-sha256:" + "A" * 43 + "="
 PAST = timedelta(seconds=20)
@@ -105,8 +106,6 @@ def test_a_running_scheduler_fires_an_entry_that_is_added_meanwhile(app: Stem) -
 
 
 def _last_instant(app: Stem) -> datetime:
-    from support.until import until
-
     def ran() -> datetime | None:
         found = app.store.schedules.get("it")
         return found.state.history[-1].instant if found is not None and found.state.history else None
@@ -136,6 +135,26 @@ def test_an_unreadable_calendar_stops_only_its_own_entry(app: Stem) -> None:
     assert beat.tick() == 1 and beat.tick() == 0
     found = app.store.schedules.get("broken")
     assert found is not None and found.state.instant is None and "never comes" in found.state.history[-1].reason
+
+
+@pytest.mark.parametrize("options", [{"meta": [1]}, {"colour": "red"}, {"priority": "high"}, {"headers": 7}])
+def test_an_entry_that_somebody_wrote_wrongly_stops_only_itself(app: Stem, options: dict[str, Any]) -> None:
+    due(app, "wrong", options=options)
+    due(app, "fine")
+    beat = Beat(app, "a")
+    assert beat.tick() == 1 and beat.tick() == 0
+    found = app.store.schedules.get("wrong")
+    assert found is not None and found.state.history[-1].reason
+
+
+def test_a_run_is_cancelled_for_the_next_one(app: Stem) -> None:
+    instant = due(app, spec="every 1 second", overlap="cancel-other")
+    beat = Beat(app, "a")
+    assert beat.tick() == 1
+    first = app.handle(task_id_of(app.settings.namespace, "it", _last_instant(app)))
+    until(lambda: beat.tick() == 1)
+    assert first.status().state is State.CANCELLED
+    assert _last_instant(app) > instant
 
 
 def test_the_store_set_back_silences_nothing_and_repeats_nothing(app: Stem) -> None:
