@@ -144,15 +144,20 @@ def test_of_many_that_fire_an_instant_one_succeeds(store: Store, open_store: Ope
 
 
 def test_an_entry_that_cannot_be_read_is_named_and_the_others_go_on(durable_store: Store) -> None:
-    for entry_id in ("broken", "fine"):
-        put(durable_store, named(entry_id), -1)
+    put(durable_store, named("broken"), -2)
+    put(durable_store, named("fine"), -1)
     break_schedule(durable_store, "broken")
     assert durable_store.schedules.broken() == ["broken"]
     assert [each.entry.id for each in durable_store.schedules.all()] == ["fine"]
-    assert [each.entry.id for each in durable_store.schedules.due(limit=10)] == ["fine"]
+    assert [each.entry.id for each in durable_store.schedules.due(limit=1)] == ["fine"]
     with pytest.raises(StoreRefused, match="broken"):
         durable_store.schedules.get("broken")
     assert durable_store.schedules.write(named("broken"), ScheduleState(), revision=0) is None
+    fine = durable_store.schedules.get("fine")
+    assert fine is not None and durable_store.schedules.write(fine.entry, at(durable_store, 60), revision=fine.revision)
+    assert not durable_store.schedules.wait(timeout_seconds=0.3)
+    for entry_id in ("fine", "none"):
+        assert durable_store.schedules.write(named(entry_id), ScheduleState(), revision=None) is None
     assert durable_store.schedules.write(named("broken"), ScheduleState(), revision=None) is not None
     assert durable_store.schedules.broken() == []
 

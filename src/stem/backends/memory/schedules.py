@@ -32,7 +32,7 @@ class MemorySchedules(Schedules):
     ) -> Scheduled | None:
         with self._state.changed:  # it can be taken again by the push
             stored = self._state.schedules.get(entry.id)
-            if (0 if stored is None else stored.revision) != (revision or 0):
+            if (0 if stored is None else stored.revision) != revision:
                 return None
             self._broker.push(pushes)
             written = Scheduled(

@@ -3,6 +3,8 @@
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
+from math import inf
 from typing import Any
 
 import msgspec
@@ -13,7 +15,6 @@ from stem.backends.sqlite.statements import SQL
 from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, read_scheduled, versioned
 from stem.core import envelope as envelopes
 from stem.core.envelope import Push
-from stem.core.record import moment_or_none
 
 _TOPIC = "schedules"
 
@@ -29,10 +30,10 @@ class SqliteSchedules(Schedules):
         return None if row is None else read_scheduled(*row)
 
     def all(self) -> list[Scheduled]:
-        return _readable(self._rows("schedule_all"))
+        return _readable(self._rows())
 
     def broken(self) -> list[str]:
-        rows = self._rows("schedule_all")
+        rows = self._rows()
         return [str(row[0]) for row in rows if not _readable([row])]
 
     def write(
@@ -43,10 +44,8 @@ class SqliteSchedules(Schedules):
         with namespace.database.writing() as connection:
             row = self._row(connection, entry.id)
             stored = _readable([row]) if row is not None else []
-            is_unchanged = (
-                stored[0].revision == revision if stored else revision is None or (row is None and revision == 0)
-            )
-            if not is_unchanged:
+            expected = stored[0].revision if stored else 0 if row is None else None
+            if revision != expected:
                 return None
             version = versioned(entry, stored[0].entry if stored else None)
             written = Scheduled(version, state, namespace.take_numbers(connection, "schedule"))
@@ -64,21 +63,21 @@ class SqliteSchedules(Schedules):
         return count > 0
 
     def due(self, *, limit: int) -> list[Scheduled]:
-        return _readable(self._rows("schedule_due", self._namespace.now(), max(0, limit)))
+        return self._earliest(self._namespace.now(), max(0, limit))
 
     def next_due_at(self) -> datetime | None:
-        return moment_or_none(self._next_due())
+        return next((each.state.due_at for each in self._earliest(inf, 1)), None)
 
     def wait(self, *, timeout_seconds: float) -> bool:
         namespace = self._namespace
         seen = self._last_number()
 
         def is_true() -> bool:
-            return self._last_number() != seen or bool(self._rows("schedule_due", namespace.now(), 1))
+            return self._last_number() != seen or bool(self.due(limit=1))
 
         def until_due() -> float:
-            due_at = self._next_due()
-            return float("inf") if due_at is None else due_at - namespace.clock()
+            due_at = self.next_due_at()
+            return inf if due_at is None else due_at.timestamp() - namespace.clock()
 
         return namespace.sleep_until(is_true, timeout_seconds, {_TOPIC}, until_due, is_always_rung=True)
 
@@ -86,13 +85,16 @@ class SqliteSchedules(Schedules):
         row: tuple[Any, ...] | None = connection.execute(SQL["schedule_get"], (self._namespace.ns, entry_id)).fetchone()
         return row
 
-    def _rows(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    def _rows(self) -> list[tuple[Any, ...]]:
         with self._namespace.database.reading() as connection:
-            return connection.execute(SQL[statement], (self._namespace.ns, *parameters)).fetchall()
+            return connection.execute(SQL["schedule_all"], (self._namespace.ns,)).fetchall()
 
-    def _next_due(self) -> float | None:
-        ((due_at,),) = self._rows("schedule_next")
-        return due_at if isinstance(due_at, float) else None
+    def _earliest(self, until: float, limit: int) -> list[Scheduled]:
+        """Those due up to then. Read one by one: entries that cannot be read are passed over, and none of them takes a place."""
+        with self._namespace.database.reading() as connection:
+            rows = connection.execute(SQL["schedule_due"], (self._namespace.ns, until))
+            found = (read_scheduled(*row, is_strict=False) for row in rows)
+            return list(islice((each for each in found if each is not None), limit))
 
     def _last_number(self) -> int:
         with self._namespace.database.reading() as connection:
