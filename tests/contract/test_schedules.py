@@ -156,7 +156,7 @@ def test_an_entry_that_cannot_be_read_is_named_and_the_others_go_on(durable_stor
     fine = durable_store.schedules.get("fine")
     assert fine is not None and durable_store.schedules.write(fine.entry, at(durable_store, 60), revision=fine.revision)
     # The news of the writes above may still be on the way; after that nothing keeps it awake.
-    assert not all([durable_store.schedules.wait(timeout_seconds=0.3) for _ in range(5)])
+    assert not all(durable_store.schedules.wait(timeout_seconds=0.3) for _ in range(5))
     for entry_id in ("fine", "none"):
         assert durable_store.schedules.write(named(entry_id), ScheduleState(), revision=None) is None
     assert durable_store.schedules.write(named("broken"), ScheduleState(), revision=None) is not None
@@ -178,7 +178,7 @@ def break_schedule(store: Store, entry_id: str) -> None:
 
 
 def test_a_wait_ends_with_a_change_and_when_an_entry_is_due(store: Store, open_store: OpenStore) -> None:
-    assert not all([store.schedules.wait(timeout_seconds=0.1) for _ in range(5)])
+    assert not all(store.schedules.wait(timeout_seconds=0.1) for _ in range(5))
     other = open_store()
     ended: list[bool] = []
     thread = Thread(target=lambda: ended.append(store.schedules.wait(timeout_seconds=30)))
