@@ -27,10 +27,42 @@ class Broker(ABC):
         waits, runs, or has ended and its record can still be read.
 
         A unique key that is held answers with the id of its holder. A key is held for its `seconds`, or without them until the
-        holder ends. A holder that is cancelled frees its key at once, because its work was not done.
+        holder ends. A holder that is cancelled frees its key at once, because its work was not done. A push that supersedes
+        (`Unique.supersedes`) is stored in any case and takes the key: a holder that waits, or runs if that is asked for, is
+        cancelled with reason `superseded` as `cancel` does, its lease is refused from here on, and the receipt names it. With
+        `max_delay_seconds` the push is due no later than that long after the first push of the series.
 
         The task is due after `delay_seconds`, or at the envelope's `not_before`, or now. It expires after `expires_seconds`, or
         at the envelope's `expires_at`, or never.
+
+        A task that names prerequisites (`Envelope.after`) is blocked until they have ended: it cannot be claimed, is `queued`,
+        counts as blocked, and its `delay_seconds` count from its release. Event `blocked` follows `enqueued`, with `missing`.
+        A prerequisite is another task that is known, in the store or earlier in the batch, else StoreRefused is raised and
+        nothing is stored; one that has ended already counts at once. What the end of a prerequisite means is
+        `core.prerequisites.effect`:
+
+        - COUNT: one less is missing. At 0 the task is released: event `released`, due at once or after its delay. If it had
+          been cancelled for a failed prerequisite, it is revived by that: state `queued`, no error. A task with
+          `on_failure=only` that reaches 0 without a failure is cancelled with reason `not-needed`, as `cancel` does.
+        - RELEASE: released at once.
+        - CANCEL: state `cancelled`, error `core.prerequisites.prerequisite_error`, event `revoked` with reason
+          `prerequisite-failed` and the id of the first `cause`. It goes on counting, so that it is revived when what failed
+          has been replayed and has succeeded. A task that was cancelled for any other reason is never revived.
+
+        A prerequisite succeeds with Done or `Cancelled(passes=True)`; it fails when it becomes a dead letter or is cancelled in
+        any other way: revoked, purged, expired, superseded, prerequisite failed, not needed. Its effects are written with its
+        end, in one transaction; only cancellations beyond `CASCADE_LIMIT` tasks are left to later calls of `reclaim`. Each
+        prerequisite counts once for each task, however often it ends.
+
+        A join (`Envelope.is_join`) ends instead of being released: state `succeeded`, its payload is its arguments, event
+        `joined`. A join without prerequisites ends in the push.
+
+        `into` names a blocked join, which waits for this task as well from now on; its record's meta gets the key
+        `spawned.ID` with value true. StoreRefused, with nothing stored, if that join is unknown or no longer blocked.
+
+        The record of a prerequisite is kept past its retention while a task that waited for it has not ended, lies among the
+        dead letters, was cancelled for a failed prerequisite, or is a join (or a task ended by `Block`) whose record is kept;
+        `Results.get(past_retention=True)` reads it.
 
         `connection` is the caller's own open transaction on the same database. The push becomes visible when the caller commits,
         and leaves nothing behind when the caller rolls back. Only for stores with the capability `joins_transactions`.
@@ -111,7 +143,12 @@ class Broker(ABC):
         - Dead: `failed`, error set, a dead letter with reason and meta.
         - Requeue: the state before the start (`queued` for attempt 0, else `retried`), same attempt and place in the queue, due
           after the delay. With `died` it counts one death.
-        - Cancelled: `cancelled`, error type `Cancelled` with the reason.
+          With `event`, it is due as soon as that event is sent to the task (see `Steps.send`), or at once if it was.
+        - Block: waits for other tasks as if pushed with these prerequisites and `on_failure=cancel`, after the follow-ups
+          have been pushed. Same attempt, state before the start. Instead of being released it ends: `succeeded`, payload
+          `null`, event `joined`. Raises StoreRefused, with nothing settled, if one of them is unknown.
+        - Cancelled: `cancelled`, error type `Cancelled` with the reason. With `passes` it counts as a success for the tasks
+          that wait for it.
 
         If `run_seconds` is given and the attempt has not been started, an event `started` comes first, dated back by it. Events
         name the settling worker and the attempt they tell of. Done, Dead and Cancelled free a unique key that is held until the
@@ -141,6 +178,9 @@ class Broker(ABC):
         `grace_seconds` protects workers after an outage. If nobody has called with a grace for longer than `grace_seconds`, the
         store was away or no worker ran. Nothing is taken back then until calls have come for `grace_seconds` without such a gap,
         so that live workers can renew first. 0 takes back at once.
+
+        It also goes on cancelling what waits for failed prerequisites, where one call left too much (see `push`), whatever the
+        grace; those are not in the answer.
         """
 
     @abstractmethod
@@ -149,10 +189,11 @@ class Broker(ABC):
 
     @abstractmethod
     def peek(self, queue: str, *, limit: int) -> list[Peeked]:
-        """Waiting tasks, without changing them: ready ones in claim order, then delayed ones by due time."""
+        """Waiting tasks, without changing them: ready ones in claim order, then delayed ones by due time; no blocked ones."""
 
     def find(self, task_id: str) -> Peeked | None:  # noqa: ARG002 - a store need not implement it
-        """A waiting or running task, without changing it; None if it is unknown or has ended.
+        """A waiting, blocked or running task, without changing it; None if it is unknown or has ended. A task that was
+        cancelled for a failed prerequisite, and can be revived, is found as well.
 
         `due_at` of a running task is any moment in the past.
         """
@@ -160,7 +201,7 @@ class Broker(ABC):
 
     @abstractmethod
     def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
-        """Cancel the waiting ones among these tasks (ready, delayed or to be retried), and return their ids.
+        """Cancel the waiting ones among these tasks (ready, delayed, to be retried or blocked), and return their ids.
 
         State `cancelled`, error type `Cancelled` with the reason, event `revoked`; their unique keys are free. Leased, ended and
         unknown tasks are left alone.
@@ -168,7 +209,7 @@ class Broker(ABC):
 
     @abstractmethod
     def purge(self, queue: str) -> int:
-        """Cancel all waiting tasks of the queue with reason `purged`, as `cancel` does, and return how many.
+        """Cancel all waiting tasks of the queue, blocked ones included, with reason `purged`, as `cancel` does, and return how many.
 
         Running tasks and dead letters stay. A long purge takes several steps, each of them atomic.
         """

@@ -11,8 +11,12 @@ class Results(ABC):
     Records of other tasks stay."""
 
     @abstractmethod
-    def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
-        """The records that exist. An unknown id is not in the answer."""
+    def get(self, task_ids: Sequence[str], *, past_retention: bool = False) -> dict[str, TaskRecord]:
+        """The records that exist. An unknown id is not in the answer.
+
+        With `past_retention`, those as well that are kept only because a task that waited for them needs them (see
+        `Broker.push`).
+        """
 
     @abstractmethod
     def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:

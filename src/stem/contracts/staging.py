@@ -113,17 +113,18 @@ class Staging(ABC):
         if calls.ids:
             self._stage(job, part, calls)
 
-    def promote(self, job: str, parts: Sequence[Part]) -> Promotion:
+    def promote(self, job: str, parts: Sequence[Part], *, pushes: Sequence[Push] = ()) -> Promotion:
         """Make the pushes of exactly these parts tasks, in one transaction: readers see none of them or all.
 
         Each push does what `Broker.push` does: state `queued`, event `enqueued`, a known id is left alone, waiters are woken.
-        Pushes of one part keep their order. What else the job has staged is deleted.
+        Pushes of one part keep their order. What else the job has staged is deleted. `pushes` are pushed last, in the same
+        transaction, and may name staged tasks as prerequisites; they do not count in the answer.
 
         Promoting a job again adds nothing, whatever the parts, and answers as the first time. That is remembered as long as
         results are kept. Raises StoreRefused, with nothing promoted, if a part is not complete.
         """
         _check_names(job, *(part.name for part in parts))
-        return self._promote(job, parts)
+        return self._promote(job, parts, pushes)
 
     def discard(self, job: str) -> None:
         """Delete what the job has staged. Twice is a no-op; what was promoted stays."""
@@ -138,16 +139,19 @@ class Staging(ABC):
     def _stage(self, job: str, part: str, calls: Calls) -> None: ...
 
     @abstractmethod
-    def _promote(self, job: str, parts: Sequence[Part]) -> Promotion: ...
+    def _promote(self, job: str, parts: Sequence[Part], pushes: Sequence[Push]) -> Promotion: ...
 
     @abstractmethod
     def _discard(self, job: str) -> None: ...
 
 
 def calls_of(pushes: Sequence[Push]) -> Calls:
-    """The pushes as columns. Raises UsageError for a unique key, whose holder would be known only at the promotion."""
+    """The pushes as columns. Raises UsageError for a unique key, whose holder would be known only at the promotion, and for
+    prerequisites."""
     if any(push.unique is not None for push in pushes):
         raise UsageError("A unique call cannot be staged; give it an id of its own, or enqueue it directly.")
+    if any(push.envelope.after or push.envelope.is_join or push.into for push in pushes):
+        raise UsageError("A call that waits for others cannot be staged; push it with the promotion.")
     sent = [push.envelope for push in pushes]
     return Calls(
         ids=[envelope.id for envelope in sent],

@@ -18,6 +18,7 @@ from stem.contracts.staging import Staging
 from stem.contracts.steering.heartbeats import Heartbeats
 from stem.contracts.steering.mail import Mail
 from stem.contracts.steering.revokes import Revokes
+from stem.contracts.steps import Steps
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,4 +84,5 @@ class Store:
     staging: Staging
     rollups: Rollups
     schedules: Schedules
+    steps: Steps
     upkeep: Upkeep

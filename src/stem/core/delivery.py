@@ -96,12 +96,13 @@ def begun_ago(leases: Sequence[Lease], ago_seconds: Sequence[float]) -> list[flo
 
 
 class Depth(msgspec.Struct, frozen=True):
-    """Exact counts of one queue. `running` counts live leases, started or not."""
+    """Exact counts of one queue. `running` counts live leases, started or not; `blocked` counts tasks that wait for others."""
 
     ready: int = 0
     delayed: int = 0
     running: int = 0
     dead: int = 0
+    blocked: int = 0
 
 
 class DeadLetter(msgspec.Struct, frozen=True, rename="camel"):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from stem.core.bounds import MAX_ATTEMPT, MOST_PRIORITY, Attempt, Priority, Retries, Seconds, Version
 from stem.core.decisions.retry import RetryStrategy
 from stem.core.errors import EnvelopeUnreadable, InvalidTask
+from stem.core.prerequisites import JOINS, OnFailure
 from stem.core.text.encode import encode_json
 
 VERSION = 1
@@ -46,6 +48,14 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
     retry: RetryStrategy | None = None
     soft_limit: Seconds | None = None
     hard_limit: Seconds | None = None
+    after: tuple[str, ...] = ()  # ids of prerequisites: it waits until they have ended
+    on_failure: OnFailure = OnFailure.CANCEL
+    inputs: dict[str, str] = {}  # parameters that are filled, when it starts, with the value of a prerequisite
+
+    @property
+    def is_join(self) -> bool:
+        """Whether it runs nothing and ends by itself when its prerequisites have ended."""
+        return self.name in JOINS
 
     def arguments(self) -> dict[str, Any]:
         """Raises EnvelopeUnreadable."""
@@ -57,14 +67,27 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
             ) from error
 
 
+class Supersedes(StrEnum):
+    """Which holders of its key a push cancels."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+
+
 class Unique(msgspec.Struct, frozen=True):
     """A uniqueness key. While it is held, a push with the same key returns the holder's id and stores nothing.
 
     `seconds` None: held until the holder ends. Otherwise: held that long from the push, whatever the holder does.
+
+    With `supersedes`, the push is stored and takes the key from its holder, which is cancelled if it waits or, with
+    `Supersedes.RUNNING`, even if it runs. `max_delay_seconds` bounds how long a series of such pushes can put off its start:
+    counted from the first push of the series, which ends when one of its tasks is claimed.
     """
 
     key: str
     seconds: float | None = None
+    supersedes: Supersedes | None = None
+    max_delay_seconds: float | None = None
 
 
 class Push(msgspec.Struct, frozen=True):
@@ -74,13 +97,15 @@ class Push(msgspec.Struct, frozen=True):
     delay_seconds: float | None = None
     expires_seconds: float | None = None
     unique: Unique | None = None
+    into: str | None = None  # a blocked join that waits for this task as well from now on
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """The result of a push: the task's id, and whether this push created it."""
+    """The result of a push: the task's id, whether this push created it, and the task that it cancelled, if any."""
 
     id: str
     created: bool
+    superseded: str | None = None
 
 
 def encode(envelope: Envelope) -> bytes:
@@ -147,6 +172,8 @@ def signed_bytes(envelope: Envelope) -> bytes:
         "meta": envelope.meta,
         "version": envelope.version,
     }
+    if envelope.after:  # only then: what was signed before there were prerequisites stays valid
+        signed |= {"after": envelope.after, "onFailure": envelope.on_failure, "inputs": envelope.inputs}
     try:
         return msgspec.json.encode(signed, order="sorted")
     except RecursionError as error:

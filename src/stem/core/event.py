@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from stem.core.lifecycle import EventKind
-from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
+from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry, Settlement
 from stem.core.record import TaskError
 
 
@@ -43,6 +43,8 @@ def event_kinds(settlement: Settlement) -> tuple[EventKind, ...]:
             return (EventKind.THROTTLED,)
         case Requeue():
             return (EventKind.REQUEUED,)
+        case Block():
+            return (EventKind.BLOCKED,)
         case Cancelled():
             return (EventKind.REVOKED,)
 
@@ -62,6 +64,8 @@ def _data(settlement: Settlement) -> dict[str, Any]:
             return {"reason": reason, "error": _brief(error)}
         case Requeue(seconds, reason, died=died):
             return {"delaySeconds": seconds, "reason": reason, **({"died": True} if died else {})}
+        case Block(after):
+            return {"missing": len(after)}
         case Cancelled(reason):
             return {"reason": reason}
 

@@ -26,6 +26,10 @@ class EventKind(StrEnum):
     REVOKED = "revoked"
     EXPIRED = "expired"
     REQUEUED = "requeued"
+    BLOCKED = "blocked"
+    RELEASED = "released"
+    JOINED = "joined"
+    STEP = "step"
     WORKER_STARTED = "worker-started"
     WORKER_STOPPED = "worker-stopped"
     WORKER_SCALED = "worker-scaled"
@@ -64,6 +68,10 @@ ARROWS: dict[EventKind, tuple[frozenset[State], frozenset[State]]] = {
     EventKind.REVOKED: (WAITING | {State.RUNNING}, frozenset({State.CANCELLED})),
     EventKind.EXPIRED: (WAITING, frozenset({State.CANCELLED})),
     EventKind.REQUEUED: (WAITING | {State.RUNNING}, WAITING),
+    EventKind.BLOCKED: (WAITING | {State.RUNNING}, WAITING),
+    EventKind.RELEASED: (WAITING | {State.CANCELLED}, WAITING),
+    EventKind.JOINED: (WAITING | {State.CANCELLED}, frozenset({State.SUCCEEDED})),
+    EventKind.STEP: (WAITING | {State.RUNNING}, WAITING | {State.RUNNING}),
 }
 
 

@@ -79,10 +79,20 @@ class Requeue(msgspec.Struct, frozen=True, tag=True):
     reason: str = "requeued"
     throttled: bool = False
     died: bool = False
+    event: str | None = None  # due as soon as this event has been sent to the task, or after the delay
+
+
+class Block(msgspec.Struct, frozen=True, tag=True):
+    """Wait for these tasks, without spending an attempt, and end when they have ended, as a join does."""
+
+    after: tuple[str, ...]
 
 
 class Cancelled(msgspec.Struct, frozen=True, tag=True):
+    """With `passes`, what waits for the task goes on as after a success."""
+
     reason: str
+    passes: bool = False
 
 
-Settlement = Done | Retry | Dead | Requeue | Cancelled
+Settlement = Done | Retry | Dead | Requeue | Block | Cancelled
