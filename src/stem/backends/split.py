@@ -31,7 +31,7 @@ from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked,
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import StoreRefused, StoreUnavailable
 from stem.core.lifecycle import State
-from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
+from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry
 from stem.core.record import Page, TaskError, TaskFilter, TaskRecord, moment
 
 T = TypeVar("T", Ending, Report)
@@ -69,6 +69,7 @@ def join(broker: Store, results: Store) -> Store:
         staging=SplitStaging(),
         rollups=broker.rollups,
         schedules=SplitSchedules(broker.schedules, split_broker),
+        steps=broker.steps,
         upkeep=SplitUpkeep(broker.upkeep, results.upkeep, records),
     )
 
@@ -130,7 +131,7 @@ class SplitBroker(Broker):
         if final:
             self._copies.save(self._final_records(final, worker))
         refused = self._broker.settle(endings, worker=worker)
-        moved = [ending.lease.id for ending in told.values() if isinstance(ending.settlement, Retry | Requeue)]
+        moved = [ending.lease.id for ending in told.values() if isinstance(ending.settlement, Retry | Requeue | Block)]
         self._copy([*moved, *(push.envelope.id for ending in endings for push in ending.follow_ups)])
         return refused
 
@@ -190,7 +191,7 @@ class SplitStaging(Staging):
             "Calls cannot be staged where results live apart from the broker; unset STEM_RESULT_BACKEND_URL for this app."
         )
 
-    def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
+    def _promote(self, job: str, parts: Sequence[Part], pushes: Sequence[Push]) -> Promotion:  # noqa: ARG002
         raise StoreRefused(incomplete(job, parts[0] if parts else Part("none", 0), 0))
 
     def _discard(self, job: str) -> None: ...
@@ -240,7 +241,12 @@ class SplitResults(Results):
         self._is_closed = False
         self._swept: dict[State, str | None] = {}  # where the last sweep ended
 
-    def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
+    def get(self, task_ids: Sequence[str], *, past_retention: bool = False) -> dict[str, TaskRecord]:
+        """What waits for other tasks is in the broker's store, and so is what is kept for it."""
+        if past_retention:
+            originals = self._originals.get(task_ids, past_retention=True)
+            missing = [id for id in task_ids if id not in originals]
+            return originals | (self.get(missing) if missing else {})
         return self._merged(task_ids, self._copies.get(task_ids))
 
     def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
@@ -362,7 +368,7 @@ def _final(record: TaskRecord, ending: Ending, worker: str, now: float) -> TaskR
             state, error = State.FAILED, reason
         case Cancelled(reason):
             state, error = State.CANCELLED, TaskError("Cancelled", reason)
-        case Retry() | Requeue():
+        case Retry() | Requeue() | Block():
             raise TypeError(f"{ending.settlement} is no ending.")
     return msgspec.structs.replace(
         record,

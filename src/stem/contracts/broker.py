@@ -209,7 +209,7 @@ class Broker(ABC):
 
     @abstractmethod
     def purge(self, queue: str) -> int:
-        """Cancel all waiting tasks of the queue, blocked ones included, with reason `purged`, as `cancel` does, and return how many.
+        """Cancel all waiting tasks of the queue, blocked ones included, with reason `purged`, as `cancel` does; returns how many.
 
         Running tasks and dead letters stay. A long purge takes several steps, each of them atomic.
         """

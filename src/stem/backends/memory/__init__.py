@@ -18,6 +18,7 @@ from stem.backends.memory.rollups import MemoryRollups
 from stem.backends.memory.schedules import MemorySchedules
 from stem.backends.memory.staging import MemoryStaging
 from stem.backends.memory.state import MemoryState, StoreHandle
+from stem.backends.memory.steps import MemorySteps
 from stem.contracts.store import Capabilities, Store
 from stem.core.settings.app import Settings
 from stem.runtime.clock import Clock, system_clock
@@ -52,5 +53,6 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         staging=MemoryStaging(state, broker),
         rollups=MemoryRollups(state),
         schedules=MemorySchedules(state, handle, broker),
+        steps=MemorySteps(state),
         upkeep=MemoryUpkeep(state, handle),
     )

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from stem.backends.memory.endings import Endings
+from stem.backends.memory.pushing import MemoryPushing
 from stem.backends.memory.state import MemoryLetter, MemoryState, MemoryTask, StoreHandle
 from stem.contracts.broker import Broker
+from stem.contracts.steps import EVENT
 from stem.core import envelope as envelopes
 from stem.core.decisions.reclaim_watch import look
 from stem.core.decisions.settle import MAX_DEATHS
@@ -14,8 +17,9 @@ from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked,
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import ConfigError
 from stem.core.event import event_data, event_kinds
-from stem.core.lifecycle import TERMINAL, EventKind, State
-from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
+from stem.core.lifecycle import TERMINAL, EventKind, State, waiting_state
+from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry
+from stem.core.prerequisites import OnFailure
 from stem.core.record import TaskError, moment
 
 
@@ -27,14 +31,17 @@ class MemoryBroker(Broker):
     def __init__(self, state: MemoryState, handle: StoreHandle) -> None:
         self._state = state
         self._handle = handle
+        self._endings = Endings(state)
+        self._pushing = MemoryPushing(state, self._endings)
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
         if connection is not None:
             raise ConfigError("A memory store cannot join a transaction; enqueue without connection=.")
         bodies = [envelopes.encode(push.envelope) for push in pushes]
         with self._state.changed:
-            receipts = [self._push(push, body) for push, body in zip(pushes, bodies, strict=True)]
-            self._state.changed.notify_all()
+            self._pushing.check(pushes)
+            receipts = [self._pushing.push(push, body) for push, body in zip(pushes, bodies, strict=True)]
+            self._carry_on()
         return receipts
 
     def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
@@ -45,11 +52,11 @@ class MemoryBroker(Broker):
             while len(deliveries) < limit and (task := self._next(queues, now)) is not None:
                 task.place = 0
                 if task.expires_at is not None and task.expires_at <= now:
-                    self._end(
+                    self._endings.end(
                         task, State.CANCELLED, now, error=TaskError("Expired", "It expired before it could start.")
                     )
                     self._state.tell(EventKind.EXPIRED, task, now)
-                    self._state.changed.notify_all()
+                    self._carry_on()
                     continue
                 task.fence = fence
                 task.leased_until = now + (task.visibility_timeout or lease_seconds)
@@ -122,16 +129,21 @@ class MemoryBroker(Broker):
         bodies = [[envelopes.encode(push.envelope) for push in ending.follow_ups] for ending in endings]
         with self._state.changed:
             refused = []
+            self._pushing.check([push for ending in endings for push in ending.follow_ups], endings)
             for ending, follow_ups in zip(endings, bodies, strict=True):
                 task = self._held(ending.lease)
                 if task is None:
                     refused.append(ending.lease)
-                else:
+                    continue
+                is_blocked = isinstance(ending.settlement, Block)
+                if not is_blocked:
                     self._settle(task, ending, worker)
-                    for push, body in zip(ending.follow_ups, follow_ups, strict=True):
-                        self._push(push, body)
+                for push, body in zip(ending.follow_ups, follow_ups, strict=True):
+                    self._pushing.push(push, body)
+                if is_blocked:  # it may wait for what was pushed
+                    self._settle(task, ending, worker)
             self._survived(survivors(refused, endings))
-            self._state.changed.notify_all()
+            self._carry_on()
             return refused
 
     def insert_dead(self, calls: Sequence[DeadCall], *, worker: str) -> list[Receipt]:
@@ -139,16 +151,17 @@ class MemoryBroker(Broker):
         with self._state.changed:
             receipts = []
             for each, body in zip(calls, bodies, strict=True):
-                receipt = self._push(Push(each.envelope), body)
+                receipt = self._pushing.push(Push(each.envelope), body)
                 receipts.append(receipt)
                 if receipt.created:
                     self._give_up(self._state.tasks[receipt.id], each, worker)
-            self._state.changed.notify_all()
+            self._carry_on()
             return receipts
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
         with self._state.changed:
             now = self._state.clock()
+            self._carry_on()
             if grace_seconds > 0 and not self._is_watched(now, grace_seconds):
                 return Reclaimed([], [])
             expired = [task for task in self._state.leased.values() if (task.leased_until or 0.0) <= now]
@@ -169,13 +182,13 @@ class MemoryBroker(Broker):
                     self._state.tell(EventKind.REQUEUED, task, now, {"reason": "lease-expired"})
                     self._state.wait_again(task, now, now)
                     result.returned.append(task.id)
-            self._state.changed.notify_all()
+            self._carry_on()
             return result
 
     def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
         with self._state.changed:
             now = self._state.clock()
-            counts: dict[str, list[int]] = {queue: [0, 0, 0, 0] for queue in queues or ()}
+            counts: dict[str, list[int]] = {queue: [0] * 5 for queue in queues or ()}
             for task in self._state.tasks.values():
                 if task.place:
                     column = 0 if task.due_at <= now else 1
@@ -183,10 +196,12 @@ class MemoryBroker(Broker):
                     column = 2
                 elif task.id in self._state.dead:
                     column = 3
+                elif task.is_blocked:
+                    column = 4
                 else:
                     continue
                 if queues is None or task.queue in counts:
-                    counts.setdefault(task.queue, [0, 0, 0, 0])[column] += 1
+                    counts.setdefault(task.queue, [0] * 5)[column] += 1
             return {queue: Depth(*numbers) for queue, numbers in counts.items()}
 
     def peek(self, queue: str, *, limit: int) -> list[Peeked]:
@@ -203,71 +218,35 @@ class MemoryBroker(Broker):
     def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
         with self._state.changed:
             tasks = self._state.tasks
-            waiting = [tasks[id] for id in dict.fromkeys(task_ids) if id in tasks and tasks[id].place]
+            found = [tasks[id] for id in dict.fromkeys(task_ids) if id in tasks]
+            waiting = [task for task in found if task.place or task.is_blocked]
             self._cancel(waiting, reason)
             return [task.id for task in waiting]
 
     def find(self, task_id: str) -> Peeked | None:
         with self._state.changed:
             task = self._state.tasks.get(task_id)
-            if task is None or task.state in TERMINAL:
+            if task is None or (task.state in TERMINAL and not task.is_revivable):
                 return None
             due_at = moment(task.due_at)
             return Peeked(task.id, task.name, task.queue, task.priority, task.attempt, due_at, task.body)
 
     def purge(self, queue: str) -> int:
         with self._state.changed:
-            waiting = [task for task in self._state.tasks.values() if task.place and task.queue == queue]
+            tasks = self._state.tasks.values()
+            waiting = [task for task in tasks if task.queue == queue and (task.place or task.is_blocked)]
             self._cancel(waiting, "purged")
             return len(waiting)
 
     def _cancel(self, waiting: list[MemoryTask], reason: str) -> None:
         now = self._state.clock()
         for task in waiting:
-            self._end(task, State.CANCELLED, now, error=TaskError("Cancelled", reason))
-            self._state.tell(EventKind.REVOKED, task, now, {"reason": reason})
+            self._endings.cancel(task, reason, now)
+        self._carry_on()
+
+    def _carry_on(self) -> None:
+        self._endings.carry_on(self._state.clock())
         self._state.changed.notify_all()
-
-    def _push(self, push: Push, body: bytes) -> Receipt:
-        state, envelope = self._state, push.envelope
-        now = state.clock()
-        if state.readable(envelope.id) is not None:
-            return Receipt(envelope.id, created=False)
-        if push.unique is not None and (holder := self._holder(push.unique.key, now)) is not None:
-            return Receipt(holder, created=False)
-        task = MemoryTask(
-            seq=state.number("seq"),
-            id=envelope.id,
-            name=envelope.name,
-            queue=envelope.queue,
-            priority=envelope.priority,
-            enqueued_at=now,
-            updated_at=now,
-            meta=dict(envelope.meta),
-            tenant=envelope.headers.get("tenant") or None,
-            body=body,
-            visibility_timeout=envelope.visibility_timeout,
-        )
-        if push.expires_seconds is not None:
-            task.expires_at = now + push.expires_seconds
-        elif envelope.expires_at is not None:
-            task.expires_at = envelope.expires_at.timestamp()
-        if push.unique is not None:
-            held_until = None if push.unique.seconds is None else now + push.unique.seconds
-            state.uniques[push.unique.key] = (task.id, held_until)
-            task.unique_key = push.unique.key
-        state.tasks[task.id] = task
-        state.tell(EventKind.ENQUEUED, task, now)
-        due_at = envelope.not_before.timestamp() if envelope.not_before is not None else now
-        self._state.enter(task, now, now + push.delay_seconds if push.delay_seconds is not None else due_at)
-        return Receipt(task.id, created=True)
-
-    def _holder(self, key: str, now: float) -> str | None:
-        holder, held_until = self._state.uniques.get(key, ("", 0.0))
-        if held_until is not None and held_until <= now:
-            return None
-        task = self._state.tasks.get(holder)
-        return None if task is not None and task.state is State.CANCELLED else holder
 
     def _next(self, queues: Sequence[str], now: float) -> MemoryTask | None:
         """The best due task of these queues; stale entries are dropped and due ones made ready on the way."""
@@ -328,11 +307,11 @@ class MemoryBroker(Broker):
         task.meta.update(ending.meta)
         task.updated_at = now
         settlement = ending.settlement
-        if not isinstance(settlement, Dead):
+        if not isinstance(settlement, Dead | Block):
             self._state.tell(event_kinds(settlement)[0], task, now, event_data(settlement, ending.facts))
         match settlement:
             case Done(payload):
-                self._end(task, State.SUCCEEDED, now)
+                self._endings.end(task, State.SUCCEEDED, now)
                 task.payload = payload
             case Retry(seconds, error):
                 task.attempt += 1
@@ -340,27 +319,27 @@ class MemoryBroker(Broker):
                 self._state.wait_again(task, now, now + seconds)
             case Dead():
                 self._fail(task, settlement, now, ending.facts)
-            case Requeue(seconds, died=died):
+            case Requeue(seconds, died=died, event=event):
                 task.deaths += died
-                self._state.wait_again(task, now, now + seconds)
-            case Cancelled(reason):
-                self._end(task, State.CANCELLED, now, error=TaskError("Cancelled", reason))
+                is_sent = event is not None and EVENT + event in self._state.steps.get(task.id, {})
+                self._state.wait_again(task, now, now if is_sent else now + seconds)
+                task.awaited_event = None if is_sent else event
+            case Block(after):
+                self._block(task, after, now)
+            case Cancelled(reason, passes):
+                task.passes = passes
+                self._endings.end(task, State.CANCELLED, now, error=TaskError("Cancelled", reason))
 
-    def _end(self, task: MemoryTask, state: State, now: float, *, error: TaskError | None = None) -> None:
+    def _block(self, task: MemoryTask, after: Sequence[str], now: float) -> None:
+        """It stays as it was before the start, and ends when these have ended."""
         self._state.leased.pop(task.id, None)
-        task.leased_until = None
-        task.place = 0
-        task.state, task.error, task.finished_at, task.updated_at = state, error, now, now
-        if state is not State.FAILED:
-            task.body = b""
-        if task.unique_key is not None:
-            holder, held_until = self._state.uniques.get(task.unique_key, ("", None))
-            # A key held for some time outlives a task that was run, not one whose work was never done.
-            if holder == task.id and (held_until is None or state is State.CANCELLED):
-                del self._state.uniques[task.unique_key]
+        task.leased_until = task.worker = task.started_at = None
+        task.state = waiting_state(task.attempt)
+        task.on_failure, task.ends_when_released = OnFailure.CANCEL, True
+        self._endings.block(task, after, now)
 
     def _fail(self, task: MemoryTask, settlement: Dead, now: float, facts: dict[str, Any] | None = None) -> None:
-        self._end(task, State.FAILED, now, error=settlement.error)
+        self._endings.end(task, State.FAILED, now, error=settlement.error)
         self._state.dead[task.id] = MemoryLetter(
             self._state.number("dead"), task, settlement.reason, settlement.meta, now
         )

@@ -47,9 +47,11 @@ class MemoryUpkeep(Upkeep):
             self._state.changed.notify_all()
 
     def _prune_tasks(self) -> int:
-        old = [task.id for task in self._state.tasks.values() if self._state.is_outlived(task)]
+        state = self._state
+        old = [task.id for task in state.tasks.values() if state.is_outlived(task) and not state.is_needed(task)]
         for task_id in old:
-            del self._state.tasks[task_id]
+            del state.tasks[task_id]
+            state.steps.pop(task_id, None)
         return len(old)
 
     def _prune_events(self) -> int:
@@ -67,7 +69,7 @@ class MemoryUpkeep(Upkeep):
         now = self._state.clock()
         locks = [name for name, (_, _, until) in self._state.locks.items() if until <= now]
         workers = [worker for worker, (_, _, until) in self._state.heartbeats.items() if until <= now]
-        keys = [key for key, (_, until) in self._state.uniques.items() if until is not None and until <= now]
+        keys = [key for key, (_, until, _) in self._state.uniques.items() if until is not None and until <= now]
         lost = [lease for lease, at in self._state.lost.items() if at <= now - LOST_SECONDS]
         for name in locks:
             del self._state.locks[name]

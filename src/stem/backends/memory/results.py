@@ -15,9 +15,10 @@ class MemoryResults(Results):
         self._state = state
         self._handle = handle
 
-    def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
+    def get(self, task_ids: Sequence[str], *, past_retention: bool = False) -> dict[str, TaskRecord]:
+        find = self._state.tasks.get if past_retention else self._state.readable
         with self._state.changed:
-            return {id: task.record() for id in task_ids if (task := self._state.readable(id)) is not None}
+            return {id: task.record() for id in task_ids if (task := find(id)) is not None}
 
     def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
         state = self._state

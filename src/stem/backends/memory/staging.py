@@ -28,7 +28,7 @@ class MemoryStaging(Staging):
             parts.setdefault(part, []).extend(pushes)
             self._state.staged[job] = (parts, self._state.clock())
 
-    def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
+    def _promote(self, job: str, parts: Sequence[Part], pushes: Sequence[Push]) -> Promotion:
         with self._state.changed:
             before = self.promoted(job)
             staged, _ = self._state.staged.get(job, ({}, 0.0))
@@ -36,7 +36,8 @@ class MemoryStaging(Staging):
                 for part in parts:
                     if (found := len(staged.get(part.name, ()))) != part.rows:
                         raise StoreRefused(incomplete(job, part, found))
-                receipts = self._broker.push([push for part in parts for push in staged.get(part.name, ())])
+                staged_pushes = [push for part in parts for push in staged.get(part.name, ())]
+                receipts = self._broker.push([*staged_pushes, *pushes])[: len(staged_pushes)]
                 created = sum(receipt.created for receipt in receipts)
                 self._state.promoted[job] = (created, len(receipts) - created, self._state.clock())
             self._discard(job)

@@ -12,12 +12,14 @@ import msgspec
 
 from stem.backends.tenants import REPORTS
 from stem.contracts.schedules import Scheduled
+from stem.contracts.steps import Step
 from stem.core.decisions.ratelimit import Level
 from stem.core.decisions.reclaim_watch import ReclaimWatch
 from stem.core.envelope import Push
 from stem.core.event import Event
 from stem.core.heartbeat import Heartbeat
 from stem.core.lifecycle import TERMINAL, EventKind, State, waiting_state
+from stem.core.prerequisites import OnFailure
 from stem.core.record import TaskError, TaskRecord, moment, moment_or_none, noted
 from stem.core.revoke import RevokeRecord
 from stem.core.settings.app import Retention
@@ -55,6 +57,28 @@ class MemoryTask:
     leased_until: float | None = None
     unique_key: str | None = None
     place: int = 0  # of its valid entry in a queue's heaps; 0: not waiting
+    awaited_event: str | None = None  # that makes it due
+    # Prerequisites:
+    pending: set[str] = field(default_factory=set)  # those that still count
+    dependents: list[str] = field(default_factory=list)  # who waits, or waited, for it
+    on_failure: OnFailure = OnFailure.CANCEL
+    release_delay: float | None = None
+    is_join: bool = False
+    ends_when_released: bool = False
+    passes: bool = False  # counts as a success although it was cancelled
+
+    @property
+    def is_blocked(self) -> bool:
+        return bool(self.pending) and self.state not in TERMINAL
+
+    @property
+    def is_revivable(self) -> bool:
+        """Cancelled for a failed prerequisite, which may yet succeed."""
+        return bool(self.pending) and self.state is State.CANCELLED
+
+    @property
+    def has_succeeded(self) -> bool:
+        return self.state is State.SUCCEEDED or self.passes
 
     def record(self) -> TaskRecord:
         return TaskRecord(
@@ -119,7 +143,9 @@ class MemoryState:
         self.lost: dict[tuple[str, int], float] = {}  # (id, fence) of a running task: when it was reclaimed
         self.watch: ReclaimWatch | None = None  # kept by reclaim
         self.dead: dict[str, MemoryLetter] = {}
-        self.uniques: dict[str, tuple[str, float | None]] = {}  # key: (holder's id, held until)
+        self.uniques: dict[str, tuple[str, float | None, float]] = {}  # key: (holder's id, held until, series since)
+        self.cascade: deque[str] = deque()  # ended tasks whose dependents have not been told
+        self.steps: dict[str, dict[str, Step]] = {}  # task: name: step
         self.log: deque[tuple[int, Event]] = deque()
         self.revokes: dict[str, RevokeRecord] = {}
         self.locks: dict[str, tuple[str, int, float]] = {}  # name: (owner, fence, until)
@@ -199,6 +225,17 @@ class MemoryState:
         """The task, unless it is unknown or retention has outlived its record."""
         task = self.tasks.get(task_id)
         return None if task is None or self.is_outlived(task) else task
+
+    def is_known(self, task_id: str) -> bool:
+        task = self.tasks.get(task_id)
+        return task is not None and not (self.is_outlived(task) and not self.is_needed(task))
+
+    def is_needed(self, task: MemoryTask) -> bool:
+        """Whether a task that waited for it may still read its record."""
+        return any(
+            each.state not in TERMINAL or each.id in self.dead or each.is_revivable or each.ends_when_released
+            for each in (self.tasks[id] for id in task.dependents if id in self.tasks)
+        )
 
     def is_outlived(self, task: MemoryTask) -> bool:
         horizon = self.clock() - self.retention.results_seconds

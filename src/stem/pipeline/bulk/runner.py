@@ -24,7 +24,7 @@ from stem.core.decisions.settle import settle
 from stem.core.delivery import Delivery, Lease
 from stem.core.envelope import Envelope, Push, Receipt
 from stem.core.errors import InvalidArguments, SoftTimeLimitExceeded
-from stem.core.outcome import Cancelled, Dead, Done, Outcome, Rejected, Requeue, Retry, Returned
+from stem.core.outcome import Block, Cancelled, Dead, Done, Outcome, Rejected, Requeue, Retry, Returned
 from stem.core.record import TaskError
 from stem.pipeline.bulk.item_id import task_id, worker_name
 from stem.pipeline.bulk.protocol import Failed, ItemBlock, ItemResults, Job, SingleItem, framed, receive
@@ -218,7 +218,7 @@ class ItemRunner:
                 error, attempts = TaskError("Cancelled", reason), item.attempt + 1
                 gone = Failed(item.number, "cancelled", error, attempts, started_at, finished_at)
                 self._turns.failed(item, gone)
-            case Requeue():
+            case Requeue() | Block():
                 raise TypeError(f"{settlement} is not for an item.")
 
     def _wait(self, item: SingleItem, seconds: float) -> None:

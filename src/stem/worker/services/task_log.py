@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 
 from stem.core.delivery import Delivery, Ending
-from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
+from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry
 from stem.core.record import TaskError
 from stem.worker.pool.in_flight import InFlightTask
 
@@ -44,6 +44,9 @@ def log_ending(task: InFlightTask, ending: Ending) -> None:
             extra = extra_of(delivery, delivery.lease.id, reason=reason)
             message = "task.requeued id=%s name=%s attempt=%d delay=%.3g reason=%s"
             log.log(logging.DEBUG if throttled else logging.INFO, message, *who, seconds, reason, extra=extra)
+        case Block(after):
+            message = "task.blocked id=%s name=%s attempt=%d missing=%d"
+            log.info(message, *who, len(after), extra=extra_of(delivery, delivery.lease.id))
         case Cancelled(reason):
             extra = extra_of(delivery, delivery.lease.id, reason=reason)
             log.info("task.cancelled id=%s name=%s attempt=%d reason=%s", *who, reason, extra=extra)
