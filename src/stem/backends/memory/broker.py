@@ -61,8 +61,9 @@ class MemoryBroker(Broker):
                 task.fence = fence
                 task.leased_until = now + (task.visibility_timeout or lease_seconds)
                 self._state.leased[task.id] = task
+                lease = Lease(task.id, fence)
                 deliveries.append(
-                    Delivery(Lease(task.id, fence), task.name, task.queue, task.attempt, task.deaths, task.body)
+                    Delivery(lease, task.name, task.queue, task.attempt, task.deaths, task.body, task.priority)
                 )
             return deliveries
 

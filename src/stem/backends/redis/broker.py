@@ -53,8 +53,8 @@ class RedisBroker(Broker):
         more, due, token = limit > 0, 0, self._namespace.subscribers.token
         while more and len(deliveries) < limit:
             given = {"queues": names, "limit": limit - len(deliveries), "lease": lease, "expired": _EXPIRED}
-            more, claimed, aside, due = self._namespace.run("claim", given)
-            deliveries += read_claimed(self._namespace, claimed, iter(aside))
+            more, claimed, aside, due, ranks = self._namespace.run("claim", given)
+            deliveries += read_claimed(self._namespace, claimed, iter(aside), ranks)
         if len(deliveries) < limit:
             self._empty_claim = EmptyClaim(names, token, _due_at(due))
         else:

@@ -35,10 +35,12 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     attempt: int
     deaths: int
     body: bytes | None
+    priority: int | None
     is_cleanup: bool = False  # its isolate has died; only end what its engine left behind
 
     def delivery(self, body: bytes) -> Delivery:
-        return Delivery(Lease(self.id, self.fence), self.name, self.queue, self.attempt, self.deaths, body)
+        lease = Lease(self.id, self.fence)
+        return Delivery(lease, self.name, self.queue, self.attempt, self.deaths, body, self.priority)
 
 
 class IsolateReady(msgspec.Struct, frozen=True, tag="ready", array_like=True):
@@ -88,18 +90,13 @@ Message = IsolateReady | RunEnded | ExtendLease | Request
 
 
 def encode_run(number: int, delivery: Delivery) -> bytes:
-    lease, body = delivery.lease, delivery.body
-    inline = body if len(body) <= INLINE_BODY_BYTES else None
-    run = (number, lease.id, lease.fence, delivery.name, delivery.queue, delivery.attempt, delivery.deaths, inline)
-    return _packer.encode(run)
+    inline = delivery.body if len(delivery.body) <= INLINE_BODY_BYTES else None
+    return _packer.encode(_run(number, delivery, inline))
 
 
 def encode_cleanup(number: int, delivery: Delivery) -> bytes:
     """Encode the cleanup after a run whose isolate has died."""
-    lease = delivery.lease
-    return _packer.encode(
-        (number, lease.id, lease.fence, delivery.name, delivery.queue, delivery.attempt, delivery.deaths, b"", True)
-    )
+    return _packer.encode((*_run(number, delivery, b""), True))
 
 
 def read_run(packet: bytes | memoryview) -> Run:
@@ -151,6 +148,12 @@ def decode_pushes(data: bytes) -> list[Push]:
 
 def decode_pushed(data: bytes) -> PushReply:
     return _pushed.decode(data)
+
+
+def _run(number: int, delivery: Delivery, body: bytes | None) -> tuple[object, ...]:
+    """The fields of a `Run`. A tuple, because one is sent for every task."""
+    lease, each = delivery.lease, delivery
+    return number, lease.id, lease.fence, each.name, each.queue, each.attempt, each.deaths, body, each.priority
 
 
 _packer = msgspec.msgpack.Encoder()

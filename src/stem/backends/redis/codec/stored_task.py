@@ -6,12 +6,13 @@ from typing import Any
 import msgspec
 
 from stem.backends.redis.codec.values import at, at_or_false, json, texts, when, when_or_none
-from stem.core.delivery import DeadLetter, Delivery, Lease
+from stem.core.delivery import TWO_PRIORITIES, DeadLetter, Delivery, Lease
 from stem.core.lifecycle import State
 from stem.core.record import TaskError, TaskRecord, noted, with_replays
 
 FORMAT = 1  # of a packed task
 _HEAD, _STATE, _ASIDE, _ID = 14, 3, 6, 17  # bytes before the state; places of fields. As in tasks.lua
+_LAST_RANK = ord("9")  # of priority 0. As in claim.lua
 
 
 class StoredLetter(msgspec.Struct, frozen=True, array_like=True):
@@ -100,11 +101,13 @@ def record(task: StoredTask) -> TaskRecord:
     )
 
 
-def delivery(packed: bytes, bodies: Iterator[bytes]) -> Delivery:
-    """Decode a claimed task. `bodies` are the envelopes stored under keys of their own."""
+def delivery(packed: bytes, bodies: Iterator[bytes], rank: int | None = None) -> Delivery:
+    """Decode a claimed task. `bodies` are the envelopes stored under keys of their own; `rank` is the byte that claim.lua
+    gives for the place of the task in its queue, None for one that was handed over."""
     task = decode_task(packed)
     body = next(bodies, b"") if task.aside else str(task.body or "").encode()
-    return Delivery(Lease(task.id, task.fence), task.name, task.queue, task.attempt, task.deaths, body)
+    priority = task.priority if rank is None or rank == _LAST_RANK - task.priority else TWO_PRIORITIES
+    return Delivery(Lease(task.id, task.fence), task.name, task.queue, task.attempt, task.deaths, body, priority)
 
 
 def repaired(packed: bytes, bodies: Iterator[bytes]) -> tuple[Delivery, bytes] | None:
