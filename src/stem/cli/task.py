@@ -55,7 +55,7 @@ def show_task(session: Session, id: str) -> None:
         printing.facts(_facts(record, body, due_at))
         if steps:
             rows = [(step.name, times.written(step.at), bytes(step.payload).decode()) for step in steps]
-            printing.table(("step", "recorded", "result"), rows, shrink=("step", "result"))
+            printing.table(("step", "recorded", "result"), rows, empty="", shrink=("step", "result"))
         printing.stack(record.error.stack if record.error else "")
 
 
@@ -72,18 +72,13 @@ def signal(session: Session, id: str, event: str, data: str) -> None:
     \b
     Example: stem task signal 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00 approved --data '{"by": "ada"}'
     """
-    import msgspec
-
-    try:
-        value = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise click.BadParameter(f"{data!r} is not JSON ({error}); quote it for the shell.", param_hint="--data") from None
+    value = arguments.json_value(data, "--data")
     with session.app() as app:
         app.send_event(id, event, value)
     if session.as_json:
         printing.json({"id": id, "event": event})
     else:
-        printing.say(f"Sent {event} to {id}.")
+        click.echo(printing.plain(f"Sent {event} to {id}."))
 
 
 @task.command("list")
