@@ -11,9 +11,12 @@ from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+
 from stem.backends import memory
 from stem.client.app import Stem
 from stem.client.run.attempt import attempt
+from stem.contracts.steps import Step
 from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Ending, Lease, Report
 from stem.core.envelope import Push, Receipt, call_facts
@@ -131,6 +134,12 @@ class StoreChannel:
 
     def push(self, pushes: Sequence[Push]) -> list[Receipt]:
         return self._store.broker.push(pushes)
+
+    def steps(self, task_id: str) -> list[Step]:
+        return self._store.steps.all(task_id)
+
+    def record_step(self, lease: Lease, name: str, payload: msgspec.Raw) -> bool:
+        return self._store.steps.record(lease, name, payload)
 
     def _heed(self, refused: list[Lease]) -> None:
         if refused:

@@ -175,6 +175,18 @@ class Stem:
         """Return a handle to a task that was enqueued earlier, here or elsewhere. Looks nothing up."""
         return TaskHandle(self.store_connection, task_id, self._result)
 
+    def send_event(self, task_id: str, name: str, data: Any = None) -> None:
+        """Send an event to a task that waits for it, now or later (`ctx.wait_event`). The first event of a name counts; sending
+        it again changes nothing. Raises TaskNotFound, TaskEnded, InvalidArguments."""
+        from stem.client.send.events import send_event
+
+        send_event(self.store_connection, task_id, name, data)
+
+    async def asend_event(self, task_id: str, name: str, data: Any = None) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.send_event, task_id, name, data)
+
     def bulk(self, name: str) -> Any:
         """Run a task over a whole DataFrame on Spark: `app.bulk("image.resize").over(df)`. Needs the extra `spark`.
         Raises UnknownTask, InvalidTask."""

@@ -71,6 +71,11 @@ class StoreConnection:
         _check_connection(self.store, connection)
         return self.store.broker.push(pushes, connection=connection)
 
+    def after_event(self) -> None:
+        """Run what an event made due, in eager mode."""
+        if self._after_push is not None:
+            self._after_push()
+
     async def apush(self, pushes: Sequence[Push], connection: object | None = None) -> list[Receipt]:
         import asyncio
 

@@ -33,7 +33,7 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.workers else "no worker serves it"
 
     def shape(self) -> dict[str, Any]:
-        counts = {name: getattr(self.depth, name) for name in ("ready", "delayed", "running", "dead")}
+        counts = {name: getattr(self.depth, name) for name in ("ready", "delayed", "blocked", "running", "dead")}
         return {"queue": self.name, **counts, "workers": list(self.workers), "paused": self.paused or None}
 
 
@@ -86,10 +86,11 @@ def unknown_queues(queues: Iterable[str], states: Iterable[QueueState]) -> list[
     return [queue for queue in queues if not any(is_same_or_tenant_queue(queue, name) for name in names)]
 
 
-COLUMNS = ("queue", "ready", "delayed", "running", "dead", "workers", "remark")
+COLUMNS = ("queue", "ready", "delayed", "blocked", "running", "dead", "workers", "remark")
 SHRINK = ("queue", "remark")
 
 
 def row(state: QueueState) -> tuple[object, ...]:
     depth = state.depth
-    return state.name, depth.ready, depth.delayed, depth.running, depth.dead, len(state.workers), state.remark
+    counts = (depth.ready, depth.delayed, depth.blocked, depth.running, depth.dead)
+    return (state.name, *counts, len(state.workers), state.remark)

@@ -83,6 +83,10 @@ class WaitTimeout(StemError, TimeoutError):
     """The task did not end within the timeout; the task itself is unaffected."""
 
 
+class EventTimeout(StemError, TimeoutError):
+    """The event that a task waited for was not sent in time."""
+
+
 class TaskEnded(StemError):
     """The task ended without a value. `record` is its record, `error` the failure recorded there, if there is one."""
 

@@ -38,6 +38,14 @@ class Interrupted(msgspec.Struct, frozen=True, tag=True):
     reason: str
 
 
+class Suspended(msgspec.Struct, frozen=True, tag=True):
+    """The task sleeps, or waits for an event; it begins again then and skips the steps that it has recorded."""
+
+    delay_seconds: float
+    event: str | None
+    reason: str
+
+
 class Throttled(msgspec.Struct, frozen=True, tag=True):
     retry_after_seconds: float
     limit: str
@@ -50,7 +58,7 @@ class Rejected(msgspec.Struct, frozen=True, tag=True):
     error: TaskError
 
 
-Outcome = Returned | Raised | TimedOut | Died | Revoked | Interrupted | Throttled | Rejected
+Outcome = Returned | Raised | TimedOut | Died | Revoked | Interrupted | Suspended | Throttled | Rejected
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):

@@ -11,12 +11,15 @@ from stem.client.run import django_connections
 from stem.client.run.admit import Admitted
 from stem.client.run.context import RetryRequested, TaskContext
 from stem.client.run.engines import engine
+from stem.client.run.steps import Suspension
 from stem.core.errors import Drop, InvalidArguments, TaskRevoked
-from stem.core.outcome import Raised, Returned, Revoked
+from stem.core.outcome import Raised, Returned, Revoked, Suspended
 from stem.core.record import TaskError
 from stem.core.text.encode import encode_json
 
 E = TypeVar("E", bound=BaseException)
+
+Ended = Returned | Raised | Revoked | Suspended
 
 MAX_MESSAGE, MAX_STACK = 8_000, 32_000
 
@@ -26,7 +29,7 @@ _PLAIN = frozenset(
 )  # never coroutines; checked first because it is fast
 
 
-def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> Returned | Raised | Revoked:
+def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> Ended:
     """Run the function, sync or async, to its end. Whatever it raises becomes an outcome, a KeyboardInterrupt only if
     `catch_interrupts`; and so does whatever a signal raises, wherever it strikes, while the context `is_running`."""
     django_connections.close_stale()
@@ -51,7 +54,7 @@ def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> R
     return _returned(call, value)
 
 
-async def ainvoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> Returned | Raised | Revoked:
+async def ainvoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> Ended:
     """As `invoke`, on the caller's loop. When the caller is cancelled, that is raised and no outcome."""
     try:
         await django_connections.coroutine_begins()
@@ -121,12 +124,14 @@ def _returned(call: Admitted, value: Any) -> Returned | Raised:
     return Returned(encoded) if fault is None else Raised(TaskError("ResultTypeMismatch", fault))
 
 
-def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Raised | Revoked:
-    """Turn an exception into an outcome. Revokes and `ctx.retry` are not errors and call no `error` hook."""
+def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Raised | Revoked | Suspended:
+    """Turn an exception into an outcome. Revokes, sleeps and `ctx.retry` are not errors and call no `error` hook."""
     if (revoke := _found(TaskRevoked, error)) is not None:
         return Revoked(_plain(_message(revoke), MAX_MESSAGE) or "revoked")
     if (drop := _found(Drop, error)) is not None:
         return Revoked(_plain(_message(drop), MAX_MESSAGE) or "dropped")
+    if (suspension := _found(Suspension, error)) is not None:
+        return Suspended(suspension.delay_seconds, suspension.event, _message(suspension))
     if (request := _found(RetryRequested, error)) is not None:
         recorded = TaskError("RetryRequested", _plain(_message(request), MAX_MESSAGE), retryable=True)
         return Raised(recorded, request.delay_seconds)

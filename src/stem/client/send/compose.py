@@ -8,14 +8,15 @@ from typing import Any
 import msgspec
 
 from stem.client.run.context import TENANT_HEADER, lineage, running
+from stem.client.send.call_keys import singleton_key, unique_of
 from stem.client.send.signing import sign
 from stem.client.store_connection import StoreConnection
+from stem.client.task.flow_control import SINGLETON_HEADER
 from stem.client.task.options import CallPlan
 from stem.client.task.signature import Signature
 from stem.core.decisions.routing import queue_of
-from stem.core.envelope import VERSION, Envelope, Push, Unique, encode_args
-from stem.core.errors import InvalidArguments
-from stem.core.ids import canonical, content_key, uuid7
+from stem.core.envelope import VERSION, Envelope, Push, encode_args
+from stem.core.ids import uuid7
 from stem.core.record import moment
 
 NO_ARGS = msgspec.Raw(b"{}")
@@ -64,25 +65,11 @@ def compose(
         changes["expires_at"] = sent_at + timedelta(seconds=plan.expires_seconds)
     if plan.add_to_parent and (context := running.get()) is not None:
         changes["meta"] = lineage(context, template.meta)
+    if plan.is_singleton:
+        key = singleton_key(plan, arguments, template.headers, signature)
+        changes["headers"] = {**template.headers, SINGLETON_HEADER: key}
     envelope = store_connection.hooks.enqueue(msgspec.structs.replace(template, **changes))
     if store_connection.keyring:
         envelope = sign(envelope, store_connection.keyring, namespace=store_connection.settings.namespace)
-    return Push(envelope, plan.delay_seconds, plan.expires_seconds, _unique(template.name, plan, arguments, signature))
-
-
-def _unique(name: str, plan: CallPlan, arguments: Mapping[str, Any], signature: Signature | None) -> Unique | None:
-    """Return the uniqueness key of a call: name, queue and arguments, as decoded for the function if it is known here.
-    Headers do not count: a trace id must not make a duplicate look new."""
-    if plan.unique == "":
-        return None
-    try:
-        ordered = canonical(dict(arguments))
-        content = ordered if signature is None else signature.identifying_arguments(ordered)
-    except TypeError as error:
-        raise InvalidArguments("A unique call holds a set that has no order to compare it by; pass a list.") from error
-    except (RecursionError, OverflowError) as error:
-        raise InvalidArguments(
-            f"The arguments of a unique call cannot be compared ({error}); simplify them."
-        ) from error
-    key = content_key([name, plan.queue, content])
-    return Unique(key, None if plan.unique == "until_done" else plan.unique)
+    unique = unique_of(template.name, plan, arguments, template.headers, signature)
+    return Push(envelope, plan.delay_seconds, plan.expires_seconds, unique)

@@ -98,6 +98,12 @@ class TaskHandle(Generic[R]):
 
         return await Control(self._store_connection).arevoke(self.id, terminate=terminate, reason=reason)
 
+    def send_event(self, name: str, data: Any = None) -> None:
+        """Send an event to the task, as `app.send_event` does. Raises TaskNotFound, TaskEnded, InvalidArguments."""
+        from stem.client.send.events import send_event
+
+        send_event(self._store_connection, self.id, name, data)
+
     async def astatus(self) -> TaskRecord:
         import asyncio
 

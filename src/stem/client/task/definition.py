@@ -9,7 +9,8 @@ from types import CellType
 from typing import Any, cast
 
 from stem.client.reachable import SCRIPT, is_made_at_import
-from stem.client.task.options import CallPlan, TaskOptions, check_concurrency, check_limits, check_rate, check_unique
+from stem.client.task.flow_control import check_key, places, planned_flow
+from stem.client.task.options import CallPlan, TaskOptions, check_limits, check_rate, check_unique
 from stem.client.task.policy import (
     RetryCallable,
     check_classes,
@@ -98,7 +99,7 @@ def define(function: Callable[..., Any], defaults: Defaults, options: TaskOption
     soft = _given(get("soft_limit"), defaults.soft_limit, partial(_above_zero, "soft_limit"))
     hard = _given(get("hard_limit"), defaults.hard_limit, partial(_above_zero, "hard_limit"))
     check_limits(soft, hard)
-    check_concurrency(get("max_concurrency"), get("concurrency_per"))
+    limit, per = places(options)
     check_rate(get("rate_limit"), get("rate_burst"), get("rate_per"))
     isolate, at_most_once, engine = get("isolate", True), get("at_most_once", False), get("engine")
     plan = CallPlan(
@@ -106,21 +107,24 @@ def define(function: Callable[..., Any], defaults: Defaults, options: TaskOption
         priority=_given(get("priority"), 5, check_priority),
         max_retries=_check_once(at_most_once, get("max_retries"), defaults.max_retries),
         unique=_given(get("unique"), "", check_unique),
+        **planned_flow(options),
         visibility_timeout=_above_zero("visibility_timeout", get("visibility_timeout")),
     )
+    signature = Signature(name, function, _fills(name, function, engine, isolate))
+    check_key(plan.key, signature)
     return Definition(
         name=name,
         aliases=_check_aliases(get("aliases")),
         function=function,
-        signature=Signature(name, function, _fills(name, function, engine, isolate)),
+        signature=signature,
         plan=plan,
         retry=_given(get("retry"), defaults.retry, check_retry),
         soft_limit=soft,
         hard_limit=hard,
         retry_on=_given(get("retry_on"), defaults.retry_on, check_retry_on),
         no_retry_on=_given(get("no_retry_on"), defaults.no_retry_on, partial(check_classes, "no_retry_on")),
-        max_concurrency=get("max_concurrency"),
-        concurrency_per=get("concurrency_per"),
+        max_concurrency=limit,
+        concurrency_per=per,
         rate_limit=_given(get("rate_limit"), None, parse_rate),
         rate_burst=_given(get("rate_burst"), None, float),
         rate_per=get("rate_per"),

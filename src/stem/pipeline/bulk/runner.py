@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -23,7 +23,7 @@ from stem.client.task.policy import policy_for
 from stem.core.decisions.settle import settle
 from stem.core.delivery import Delivery, Lease
 from stem.core.envelope import Envelope, Push, Receipt
-from stem.core.errors import InvalidArguments, SoftTimeLimitExceeded
+from stem.core.errors import InvalidArguments, SoftTimeLimitExceeded, UsageError
 from stem.core.outcome import Block, Cancelled, Dead, Done, Outcome, Rejected, Requeue, Retry, Returned
 from stem.core.record import TaskError
 from stem.pipeline.bulk.item_id import task_id, worker_name
@@ -77,6 +77,12 @@ class _Channel:
 
     def push(self, pushes: Sequence[Push]) -> list[Receipt]:
         return self._app.store_connection.push(pushes)
+
+    def steps(self, task_id: str) -> NoReturn:
+        raise UsageError(f"{task_id} is an item of a bulk run, which has no durable steps; enqueue it as a task.")
+
+    def record_step(self, lease: Lease, name: str, payload: msgspec.Raw) -> NoReturn:  # noqa: ARG002
+        self.steps(lease.id)
 
 
 class ItemRunner:

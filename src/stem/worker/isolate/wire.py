@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from stem.client.task.policy import MAX_SECONDS
+from stem.contracts.steps import Step
 from stem.core.delivery import Delivery, Lease
 from stem.core.envelope import Push, Receipt
 from stem.core.outcome import Done, Requeue, Retry, Settlement
@@ -85,7 +86,29 @@ class PushReply(msgspec.Struct, frozen=True):
     error: tuple[str, str] | None = None
 
 
-Request = BodyRequest | PushRequest  # the isolate waits for the answer
+class StepsRequest(msgspec.Struct, frozen=True, tag="s", array_like=True):
+    """Answered with a `StepsReply`: the steps of a task."""
+
+    task_id: str
+
+
+class RecordStep(msgspec.Struct, frozen=True, tag="r", array_like=True):
+    """Answered with a `StepsReply`: whether the lease is valid."""
+
+    lease: Lease
+    name: str
+    payload: bytes
+
+
+class StepsReply(msgspec.Struct, frozen=True):
+    """`error` is a class of stem.core.errors and its sentence."""
+
+    steps: list[Step] = []
+    is_recorded: bool = False
+    error: tuple[str, str] | None = None
+
+
+Request = BodyRequest | PushRequest | StepsRequest | RecordStep  # the isolate waits for the answer
 Message = IsolateReady | RunEnded | ExtendLease | Request
 
 
@@ -146,6 +169,10 @@ def decode_pushes(data: bytes) -> list[Push]:
     return _pushes.decode(data)
 
 
+def decode_steps(data: bytes) -> StepsReply:
+    return _stepped.decode(data)
+
+
 def decode_pushed(data: bytes) -> PushReply:
     return _pushed.decode(data)
 
@@ -162,3 +189,4 @@ _messages = msgspec.msgpack.Decoder(Message)
 _settlements: "msgspec.json.Decoder[Settlement]" = msgspec.json.Decoder(Settlement)
 _pushes = msgspec.json.Decoder(list[Push])
 _pushed = msgspec.json.Decoder(PushReply)
+_stepped = msgspec.json.Decoder(StepsReply)

@@ -235,7 +235,7 @@ class Pool:
             case wire.BodyRequest(number):
                 body = isolate.assigned[number].delivery.body if number in isolate.assigned else b""
                 self._listener.request_received(isolate.handle, message, body)
-            case wire.PushRequest():
+            case wire.PushRequest() | wire.StepsRequest() | wire.RecordStep():
                 self._listener.request_received(isolate.handle, message, b"")
 
     def _run_ended(self, isolate: IsolateState, message: wire.RunEnded) -> None:

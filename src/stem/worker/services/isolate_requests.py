@@ -1,4 +1,4 @@
-"""Answer the requests of isolates: a body too large for the inbox, a task to enqueue. Slow, so in threads of its own."""
+"""Answer the requests of isolates: large bodies, tasks to enqueue, durable steps. Slow, so in threads of its own."""
 
 import logging
 import select
@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from stem.contracts.broker import Broker
+from stem.contracts.store import Store
+from stem.core.delivery import Lease
 from stem.core.errors import StemError
 from stem.runtime.framing import frame
 from stem.worker.fork.client import IsolateHandle
@@ -21,8 +22,8 @@ ANSWER_SECONDS = 30.0
 
 
 class IsolateRequests:
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._threads: ThreadPoolExecutor | None = None  # started by the first request
 
     def start(self) -> None: ...
@@ -40,9 +41,21 @@ class IsolateRequests:
             case wire.PushRequest(pushes):
                 self._threads.submit(self._send_answer, handle, lambda: self._push(pushes))
 
+            case wire.StepsRequest(task_id):
+                self._threads.submit(
+                    self._send_answer, handle, lambda: _reply(lambda: wire.StepsReply(self._store.steps.all(task_id)))
+                )
+            case wire.RecordStep(lease, name, payload):
+                self._threads.submit(
+                    self._send_answer, handle, lambda: _reply(lambda: self._record(lease, name, payload))
+                )
+
+    def _record(self, lease: Lease, name: str, payload: bytes) -> wire.StepsReply:
+        return wire.StepsReply(is_recorded=self._store.steps.record(lease, name, msgspec.Raw(payload)))
+
     def _push(self, pushes: bytes) -> bytes:
         try:
-            reply = wire.PushReply(self._broker.push(wire.decode_pushes(pushes)))
+            reply = wire.PushReply(self._store.broker.push(wire.decode_pushes(pushes)))
         except StemError as error:
             reply = wire.PushReply(error=(type(error).__name__, str(error)))
         return msgspec.json.encode(reply)
@@ -52,6 +65,14 @@ class IsolateRequests:
             _send(handle.stream, frame(answer()))
         except OSError as error:
             log.debug("isolate.reply_failed pid=%d: %s", handle.pid, error)  # it has exited, or will be replaced
+
+
+def _reply(answer: Callable[[], wire.StepsReply]) -> bytes:
+    try:
+        reply = answer()
+    except StemError as error:
+        reply = wire.StepsReply(error=(type(error).__name__, str(error)))
+    return msgspec.json.encode(reply)
 
 
 def _send(stream: socket.socket, data: bytes) -> None:
