@@ -5,18 +5,30 @@ from collections.abc import Sequence
 
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.tasks import retention
+from stem.backends.sqlite.tasks.prerequisites import Linking, is_linked
 from stem.backends.sqlite.tasks.task_row import TOP_PRIORITY, TaskRow, json_or_none, json_text
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
 from stem.backends.tenants import tenant_data
 from stem.core.envelope import Envelope, Push, Receipt, Unique
+
+_PLAIN = (None, None)
 
 
 class Pushing:
     """The pushes of one transaction. Ids and keys are looked up once, then followed here as the batch grows."""
 
     def __init__(
-        self, namespace: SqliteNamespace, batch: WriteBatch, connection: sqlite3.Cursor, pushes: Sequence[Push]
+        self,
+        namespace: SqliteNamespace,
+        batch: WriteBatch,
+        connection: sqlite3.Cursor,
+        pushes: Sequence[Push],
+        *,
+        waited_for: Sequence[str] = (),
+        links: bool = True,
     ) -> None:
+        """`waited_for` are ids that tasks settled in the same transaction will wait for. Without `links` nothing waits."""
         self._ns = namespace.ns
         self._batch = batch
         self._now = batch.now
@@ -25,6 +37,7 @@ class Pushing:
         self._known = self._find_known(namespace, [push.envelope.id for push in pushes])
         self._holders: dict[str, str | None] = {}
         self.cancelled: set[str] = set()  # in this transaction: they hold no key any more
+        self.linking = self._links(namespace, pushes, waited_for) if links else None
         self._add_task = batch.add["task_insert"]
         self._add_ready = batch.add["ready_insert"]
         self._add_delayed = batch.add["delayed_insert"]
@@ -45,14 +58,27 @@ class Pushing:
         if task.unique_key is not None and self._held(task.unique_key) == (task.id, None):
             self._holders[task.unique_key] = None
 
+    def close(self) -> None:
+        """Before the batch is written."""
+        if self.linking is not None:
+            self.linking.close()
+
+    def _links(self, namespace: SqliteNamespace, pushes: Sequence[Push], waited_for: Sequence[str]) -> Linking | None:
+        linked = [push for push in pushes if is_linked(push)]
+        if not linked and not waited_for:
+            return None
+        new = {push.envelope.id for push in pushes} - self._known
+        wanted = {id for push in linked if push.envelope.id in new for id in push.envelope.after}.union(waited_for)
+        return Linking(namespace, self._batch, self._connection, wanted, new)
+
     def _find_known(self, namespace: SqliteNamespace, ids: list[str]) -> set[str]:
         """Delete the outlived records of these ids, so that they can be used again, and return the ids that are left."""
         horizon = self._now - namespace.retention.results_seconds
         found = self._connection.execute(SQL["task_known"], (namespace.ns, json_text(ids), horizon)).fetchall()
-        outlived = [(seq,) for seq, _, is_outlived in found if is_outlived]
-        if outlived:
-            self._connection.executemany(SQL["task_delete"], outlived)
-        return {id for _, id, is_outlived in found if not is_outlived}
+        outlived = [(seq, awaited) for seq, _, is_outlived, awaited in found if is_outlived]
+        gone = retention.unneeded(self._connection, outlived, horizon) if outlived else []
+        retention.forget(self._connection, gone)
+        return {id for seq, id, _, _ in found if seq not in gone}
 
     def _store(self, push: Push, envelope: Envelope, unique_key: str | None, body: bytes) -> None:
         """Called for every task of every bulk enqueue: no detour here that most of them do not need."""
@@ -69,6 +95,8 @@ class Pushing:
         elif envelope.not_before is not None:
             due_at = envelope.not_before.timestamp()
         meta = json_or_none(envelope.meta) if envelope.meta else None
+        linking = self.linking
+        awaited, joins = _PLAIN if linking is None else linking.marks(push)
         self._add_task(
             (
                 seq,
@@ -82,14 +110,21 @@ class Pushing:
                 unique_key,
                 meta,
                 body,
+                awaited,
+                joins,
             )
         )
+        data = tenant_data(envelope) if envelope.headers else None
+        self._batch.add_line(("enqueued", now, envelope.id, name, queue, 0, None, now, None, data))
+        if linking is not None:
+            times = (now, now, None, None, None, expires_at, envelope.visibility_timeout)
+            row = (seq, envelope.id, name, queue, priority, "queued", 0, 0, 0, *times, None, unique_key, None, meta)
+            if linking.link(push, TaskRow(*row, awaited, joins)):
+                return
         if due_at <= now:
             self._add_ready((self._ns, queue, TOP_PRIORITY - priority, seq, due_at))
         else:
             self._add_delayed((self._ns, queue, due_at, seq))
-        data = tenant_data(envelope) if envelope.headers else None
-        self._batch.add_line(("enqueued", now, envelope.id, name, queue, 0, None, now, None, data))
         self._batch.queues.add(queue)
 
     def _holder(self, key: str) -> str | None:

@@ -1,18 +1,20 @@
 """Settle leased tasks: write their endings."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from stem.backends.sqlite.namespace import SqliteNamespace
+from stem.backends.sqlite.tasks import cascading
 from stem.backends.sqlite.tasks.pushing import Pushing
 from stem.backends.sqlite.tasks.task_row import FENCE, SEQ, UNIQUE_KEY, LeasedRow, TaskRow, by_seq, leased
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
 from stem.core import envelope as envelopes
 from stem.core.delivery import Ending, Lease
+from stem.core.envelope import Push
 from stem.core.event import event_data, event_kinds
-from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
+from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry
 from stem.core.record import TaskError
 
 
@@ -27,7 +29,10 @@ def settle(namespace: SqliteNamespace, endings: Sequence[Ending], worker: str) -
         batch = WriteBatch(namespace, namespace.now())
         rows = leased(connection, namespace.ns, [ending.lease for ending in endings])
         tasks = _tasks(connection, rows, endings)
-        pushing = Pushing(namespace, batch, connection.cursor(), follow_ups) if follow_ups else None
+        waited_for = [id for ending in endings if type(ending.settlement) is Block for id in ending.settlement.after]
+        pushing = None
+        if follow_ups or waited_for:
+            pushing = Pushing(namespace, batch, connection.cursor(), follow_ups, waited_for=waited_for)
         for ending in endings:
             lease, pushes = ending.lease, [(push, next(bodies)) for push in ending.follow_ups] if follow_ups else ()
             row = rows.get(lease.id)
@@ -40,11 +45,29 @@ def settle(namespace: SqliteNamespace, endings: Sequence[Ending], worker: str) -
             elif isinstance(ending.settlement, Done):
                 batch.succeed_fast(row, ending.settlement.payload, worker, ending.run_seconds)
             if pushing is not None:
-                for push, body in pushes:
-                    pushing.push(push, body)
-        batch.write(connection)
+                _follow_up(batch, ending, pushing, pushes, tasks.get(row[SEQ]))
+        if pushing is not None:
+            pushing.close()
+        cascading.finish(connection, batch)
     namespace.ring(batch.topics)
     return refused
+
+
+def _follow_up(
+    batch: WriteBatch, ending: Ending, pushing: Pushing, pushes: Iterable[tuple[Push, bytes]], task: TaskRow | None
+) -> None:
+    """Push what follows a settled task; if the task is to be blocked, that comes last, as it may wait for what was pushed."""
+    linking, settlement = pushing.linking, ending.settlement
+    if linking is not None and isinstance(settlement, Done):
+        linking.settled(ending.lease.id, "succeeded", None, has_succeeded=True)
+    elif linking is not None and task is not None and task.state in ("failed", "cancelled"):
+        passes = isinstance(settlement, Cancelled) and settlement.passes
+        linking.settled(task.id, task.state, task.error, has_succeeded=passes)
+    for push, body in pushes:
+        pushing.push(push, body)
+    if linking is not None and task is not None and isinstance(settlement, Block):
+        batch.leave(task)
+        linking.block(task, settlement.after)
 
 
 def _tasks(connection: sqlite3.Connection, rows: dict[str, LeasedRow], endings: Sequence[Ending]) -> dict[int, TaskRow]:
@@ -64,7 +87,7 @@ def _tasks(connection: sqlite3.Connection, rows: dict[str, LeasedRow], endings: 
 
 def _settle(batch: WriteBatch, task: TaskRow, ending: Ending, worker: str, pushing: Pushing | None) -> None:
     now, settlement = batch.now, ending.settlement
-    if pushing is not None and not isinstance(settlement, Retry | Requeue):
+    if pushing is not None and not isinstance(settlement, Retry | Requeue | Block):
         pushing.released(task)
     if ending.run_seconds is not None and task.state != "running":
         batch.start(task, worker, ending.run_seconds)
@@ -72,7 +95,7 @@ def _settle(batch: WriteBatch, task: TaskRow, ending: Ending, worker: str, pushi
     if ending.meta:
         task.merge_meta(ending.meta)
     task.updated_at = now
-    if not isinstance(settlement, Dead):
+    if not isinstance(settlement, Dead | Block):
         batch.tell(event_kinds(settlement)[0].value, task, now, event_data(settlement, ending.facts) or None)
     match settlement:
         case Done(payload):
@@ -86,7 +109,9 @@ def _settle(batch: WriteBatch, task: TaskRow, ending: Ending, worker: str, pushi
         case Requeue(seconds, died=died):
             task.deaths += died
             batch.wait_again(task, now + seconds)
-        case Cancelled(reason):
+        case Cancelled(reason, passes):
             if pushing is not None:
                 pushing.cancelled.add(task.id)
-            batch.end(task, "cancelled", TaskError("Cancelled", reason))
+            batch.cancel(task, TaskError("Cancelled", reason), passes=passes)
+        case Block():
+            pass  # comes after its follow-ups
