@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from stem.backends.sqlite.namespace import SqliteNamespace
+from stem.backends.sqlite.statements import SQL
 from stem.backends.sqlite.tasks import cascading
 from stem.backends.sqlite.tasks.pushing import Pushing
 from stem.backends.sqlite.tasks.task_row import FENCE, SEQ, UNIQUE_KEY, LeasedRow, TaskRow, by_seq, leased
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
+from stem.contracts.steps import EVENT
 from stem.core import envelope as envelopes
 from stem.core.delivery import Ending, Lease
 from stem.core.envelope import Push
@@ -41,7 +43,7 @@ def settle(namespace: SqliteNamespace, endings: Sequence[Ending], worker: str) -
                 continue
             del rows[lease.id]  # a lease is good for one ending
             if row[SEQ] in tasks:
-                _settle(batch, tasks[row[SEQ]], ending, worker, pushing)
+                _settle(batch, tasks[row[SEQ]], ending, worker, pushing, connection)
             elif isinstance(ending.settlement, Done):
                 batch.succeed_fast(row, ending.settlement.payload, worker, ending.run_seconds)
             if pushing is not None:
@@ -85,7 +87,14 @@ def _tasks(connection: sqlite3.Connection, rows: dict[str, LeasedRow], endings: 
     return {task.seq: task for task in tasks}
 
 
-def _settle(batch: WriteBatch, task: TaskRow, ending: Ending, worker: str, pushing: Pushing | None) -> None:
+def _settle(
+    batch: WriteBatch,
+    task: TaskRow,
+    ending: Ending,
+    worker: str,
+    pushing: Pushing | None,
+    connection: sqlite3.Connection,
+) -> None:
     now, settlement = batch.now, ending.settlement
     if pushing is not None and not isinstance(settlement, Retry | Requeue | Block):
         pushing.released(task)
@@ -106,12 +115,22 @@ def _settle(batch: WriteBatch, task: TaskRow, ending: Ending, worker: str, pushi
             batch.wait_again(task, now + seconds)
         case Dead():
             batch.fail(task, settlement, ending.facts)
-        case Requeue(seconds, died=died):
-            task.deaths += died
-            batch.wait_again(task, now + seconds)
+        case Requeue():
+            _requeue(batch, task, settlement, connection)
         case Cancelled(reason, passes):
             if pushing is not None:
                 pushing.cancelled.add(task.id)
             batch.cancel(task, TaskError("Cancelled", reason), passes=passes)
         case Block():
             pass  # comes after its follow-ups
+
+
+def _requeue(batch: WriteBatch, task: TaskRow, settlement: Requeue, connection: sqlite3.Connection) -> None:
+    task.deaths += settlement.died
+    event, due_at = settlement.event, batch.now + settlement.delay_seconds
+    if event is not None:
+        if connection.execute(SQL["step_any"], (task.seq, EVENT + event)).fetchone()[0]:
+            due_at = batch.now
+        else:
+            connection.execute(SQL["event_wait_put"], (task.seq, event, due_at))
+    batch.wait_again(task, due_at)
