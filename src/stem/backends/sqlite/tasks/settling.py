@@ -38,7 +38,8 @@ def settle(namespace: SqliteNamespace, endings: Sequence[Ending], worker: str) -
         for ending in endings:
             lease, pushes = ending.lease, [(push, next(bodies)) for push in ending.follow_ups] if follow_ups else ()
             row = rows.get(lease.id)
-            if row is None or row[FENCE] != lease.fence:
+            is_superseded = pushing is not None and lease.id in pushing.cancelled
+            if row is None or row[FENCE] != lease.fence or is_superseded:
                 refused.append(lease)
                 continue
             del rows[lease.id]  # a lease is good for one ending
