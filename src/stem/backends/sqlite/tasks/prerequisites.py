@@ -32,6 +32,7 @@ class Prerequisite:
     error: bytes | None = None
     has_succeeded: bool = False
     is_marked: bool = True  # as one that others wait for
+    is_marked_here: bool = False  # in this transaction
 
 
 def is_linked(push: Push) -> bool:
@@ -85,6 +86,12 @@ class Linking:
         self._wait(task, after, Wait(_BLOCKED, OnFailure.CANCEL, None, self._batch.now), None, None)
 
     def settled(self, task_id: str, state: str, error: bytes | None, *, has_succeeded: bool) -> None:
+        """A task has been settled in this transaction. If others wait for it since a moment ago, its row did not say so."""
+        self.changed(task_id, state, error, has_succeeded=has_succeeded)
+        if (known := self._found.get(task_id)) is not None and known.is_marked_here:
+            (self._batch.succeeded if has_succeeded else self._batch.failed).append(known.seq)
+
+    def changed(self, task_id: str, state: str, error: bytes | None, *, has_succeeded: bool) -> None:
         """A task has ended in this transaction."""
         if (known := self._found.get(task_id)) is not None:
             known.state, known.error, known.has_succeeded = state, error, has_succeeded
@@ -122,16 +129,17 @@ class Linking:
             cancel_for(batch, task, (failed.id, failed.name, failed.state, failed.error), facts)
         elif missing:
             self._add_wait(task, wait, missing, is_waiting=True)
-            batch.tell("blocked", task, batch.now, {**(facts or {}), "missing": missing})
+            if wait.round == _PUSHED:  # a settlement has told it
+                batch.tell("blocked", task, batch.now, {**(facts or {}), "missing": missing})
         elif wait.on_failure is OnFailure.ONLY and found:
             cancel(batch, task, NOT_NEEDED, facts)
         elif task.joins:
             join(batch, task, args, facts)
-            self.settled(task.id, "succeeded", None, has_succeeded=True)
+            self.changed(task.id, "succeeded", None, has_succeeded=True)
         else:
             return False
         if task.state == "cancelled":
-            self.settled(task.id, "cancelled", task.error, has_succeeded=False)
+            self.changed(task.id, "cancelled", task.error, has_succeeded=False)
         return True
 
     def _look(self, task: TaskRow, found: list[Prerequisite], wait: "Wait") -> tuple[int, Prerequisite | None, bool]:
@@ -159,7 +167,7 @@ class Linking:
                 f"There is no task {id} to wait for; nothing was stored. Enqueue it first, or in the same call."
             )
         if not found.is_marked:
-            found.is_marked = True
+            found.is_marked = found.is_marked_here = True
             self._batch.awaited.append(found.seq)
         return found
 

@@ -12,6 +12,7 @@ from stem.backends.sqlite.tasks.task_row import TOP_PRIORITY, TaskRow, json_or_n
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
 from stem.backends.tenants import tenant_data
 from stem.core.envelope import Envelope, Push, Receipt, Supersedes, Unique
+from stem.core.outcome import Block
 
 # The stored holder of a key, when the key falls free if that is not at the holder's end, when its series of pushes began, and
 # when the holder was due
@@ -29,10 +30,10 @@ class Pushing:
         connection: sqlite3.Cursor,
         pushes: Sequence[Push],
         *,
-        waited_for: Sequence[str] = (),
+        blocks: Sequence[Block] = (),
         links: bool = True,
     ) -> None:
-        """`waited_for` are ids that tasks settled in the same transaction will wait for. Without `links` nothing waits."""
+        """`blocks` are settlements of the same transaction. Without `links` nothing waits, whatever it names."""
         self._namespace = namespace
         self._ns = namespace.ns
         self._batch = batch
@@ -42,7 +43,7 @@ class Pushing:
         self._known = self._find_known(namespace, [push.envelope.id for push in pushes])
         self._holders: dict[str, str | None] = {}
         self.cancelled: set[str] = set()  # in this transaction: they hold no key any more
-        self.linking = self._links(namespace, pushes, waited_for) if links else None
+        self.linking = self._links(namespace, pushes, blocks) if links else None
         self._add_task = batch.add["task_insert"]
         self._add_ready = batch.add["ready_insert"]
         self._add_delayed = batch.add["delayed_insert"]
@@ -77,13 +78,13 @@ class Pushing:
         if self.linking is not None:
             self.linking.close()
 
-    def _links(self, namespace: SqliteNamespace, pushes: Sequence[Push], waited_for: Sequence[str]) -> Linking | None:
+    def _links(self, namespace: SqliteNamespace, pushes: Sequence[Push], blocks: Sequence[Block]) -> Linking | None:
         linked = [push for push in pushes if is_linked(push)]
-        if not linked and not waited_for:
+        if not linked and not blocks:
             return None
         new = {push.envelope.id for push in pushes} - self._known
-        wanted = {id for push in linked if push.envelope.id in new for id in push.envelope.after}.union(waited_for)
-        return Linking(namespace, self._batch, self._connection, wanted, new)
+        waits = [push.envelope.after for push in linked if push.envelope.id in new] + [each.after for each in blocks]
+        return Linking(namespace, self._batch, self._connection, {id for after in waits for id in after}, new)
 
     def _find_known(self, namespace: SqliteNamespace, ids: list[str]) -> set[str]:
         """Delete the outlived records of these ids, so that they can be used again, and return the ids that are left."""
@@ -170,10 +171,11 @@ class Pushing:
         holder, _, since, due_at = self._held(unique.key)
         if holder is None:
             return None, self._now
-        task, has_waited = supersede(self._connection, self._namespace, self._batch, holder, due_at, which)
+        task = supersede(self._connection, self._namespace, self._batch, holder, due_at, which)
         if task is None:
             return None, self._now
         self.cancelled.add(task.id)
         if self.linking is not None:
-            self.linking.settled(task.id, task.state, task.error, has_succeeded=False)
-        return task.id, since if has_waited and since is not None else self._now
+            self.linking.changed(task.id, task.state, task.error, has_succeeded=False)
+        has_been_claimed = task.fence > 0  # which ended its series
+        return task.id, self._now if has_been_claimed or since is None else since

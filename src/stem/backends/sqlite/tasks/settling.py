@@ -31,10 +31,10 @@ def settle(namespace: SqliteNamespace, endings: Sequence[Ending], worker: str) -
         batch = WriteBatch(namespace, namespace.now())
         rows = leased(connection, namespace.ns, [ending.lease for ending in endings])
         tasks = _tasks(connection, rows, endings)
-        waited_for = [id for ending in endings if type(ending.settlement) is Block for id in ending.settlement.after]
+        blocks = [ending.settlement for ending in endings if type(ending.settlement) is Block]
         pushing = None
-        if follow_ups or waited_for:
-            pushing = Pushing(namespace, batch, connection.cursor(), follow_ups, waited_for=waited_for)
+        if follow_ups or blocks:
+            pushing = Pushing(namespace, batch, connection.cursor(), follow_ups, blocks=blocks)
         for ending in endings:
             lease, pushes = ending.lease, [(push, next(bodies)) for push in ending.follow_ups] if follow_ups else ()
             row = rows.get(lease.id)
@@ -48,7 +48,7 @@ def settle(namespace: SqliteNamespace, endings: Sequence[Ending], worker: str) -
             elif isinstance(ending.settlement, Done):
                 batch.succeed_fast(row, ending.settlement.payload, worker, ending.run_seconds)
             if pushing is not None:
-                _follow_up(batch, ending, pushing, pushes, tasks.get(row[SEQ]))
+                _follow_up(batch, ending, worker, pushing, pushes, tasks.get(row[SEQ]))
         if pushing is not None:
             pushing.close()
         cascading.finish(connection, batch)
@@ -57,7 +57,12 @@ def settle(namespace: SqliteNamespace, endings: Sequence[Ending], worker: str) -
 
 
 def _follow_up(
-    batch: WriteBatch, ending: Ending, pushing: Pushing, pushes: Iterable[tuple[Push, bytes]], task: TaskRow | None
+    batch: WriteBatch,
+    ending: Ending,
+    worker: str,
+    pushing: Pushing,
+    pushes: Iterable[tuple[Push, bytes]],
+    task: TaskRow | None,
 ) -> None:
     """Push what follows a settled task; if the task is to be blocked, that comes last, as it may wait for what was pushed."""
     linking, settlement = pushing.linking, ending.settlement
@@ -69,6 +74,7 @@ def _follow_up(
     for push, body in pushes:
         pushing.push(push, body)
     if linking is not None and task is not None and isinstance(settlement, Block):
+        _begin_ending(batch, task, ending, worker)
         batch.leave(task)
         linking.block(task, settlement.after)
 
@@ -97,16 +103,11 @@ def _settle(
     connection: sqlite3.Connection,
 ) -> None:
     now, settlement = batch.now, ending.settlement
-    if pushing is not None and not isinstance(settlement, Retry | Requeue | Block):
+    if isinstance(settlement, Block):
+        return  # which comes after its follow-ups
+    if pushing is not None and not isinstance(settlement, Retry | Requeue):
         pushing.released(task)
-    if ending.run_seconds is not None and task.state != "running":
-        batch.start(task, worker, ending.run_seconds)
-    task.worker = worker
-    if ending.meta:
-        task.merge_meta(ending.meta)
-    task.updated_at = now
-    if not isinstance(settlement, Dead | Block):
-        batch.tell(event_kinds(settlement)[0].value, task, now, event_data(settlement, ending.facts) or None)
+    _begin_ending(batch, task, ending, worker)
     match settlement:
         case Done(payload):
             batch.succeed(task, payload)
@@ -122,8 +123,19 @@ def _settle(
             if pushing is not None:
                 pushing.cancelled.add(task.id)
             batch.cancel(task, TaskError("Cancelled", reason), passes=passes)
-        case Block():
-            pass  # comes after its follow-ups
+
+
+def _begin_ending(batch: WriteBatch, task: TaskRow, ending: Ending, worker: str) -> None:
+    """What all endings have in common; the events of a dead letter are told with it."""
+    if ending.run_seconds is not None and task.state != "running":
+        batch.start(task, worker, ending.run_seconds)
+    task.worker = worker
+    if ending.meta:
+        task.merge_meta(ending.meta)
+    task.updated_at = batch.now
+    settlement = ending.settlement
+    if not isinstance(settlement, Dead):
+        batch.tell(event_kinds(settlement)[0].value, task, batch.now, event_data(settlement, ending.facts) or None)
 
 
 def _requeue(batch: WriteBatch, task: TaskRow, settlement: Requeue, connection: sqlite3.Connection) -> None:

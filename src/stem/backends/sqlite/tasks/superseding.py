@@ -18,24 +18,23 @@ def supersede(
     holder: str,
     due_at: float | None,
     which: Supersedes,
-) -> tuple[TaskRow | None, bool]:
-    """Cancel the holder if it waits, or runs and may be stopped; returns it if so, and whether it waited.
+) -> TaskRow | None:
+    """Cancel the holder if it waits, or runs and may be stopped; returns it if so.
 
     All that came before in the transaction has been written. `due_at` is when the holder was due as it was pushed.
     """
     wanted = (namespace.ns, json_text([holder]))
-    if leased := connection.execute(SQL["task_held"], wanted).fetchall():
-        task = TaskRow(*leased[0])
-        if which is not Supersedes.RUNNING:
-            return None, False
-        cancel(batch, task, "superseded")
-        return task, False
-    found = connection.execute(SQL["task_by_id"], wanted).fetchall()
+    leased = connection.execute(SQL["task_held"], wanted).fetchall()
+    found = leased or connection.execute(SQL["task_by_id"], wanted).fetchall()
     task = TaskRow(*found[0]) if found else None
-    if task is None or task.state not in ("queued", "retried") or not _leave(connection, namespace, task, due_at):
-        return None, False
+    if task is None or task.state not in ("queued", "retried", "running"):
+        return None
+    if leased and which is not Supersedes.RUNNING:
+        return None
+    if not leased and not _leave(connection, namespace, task, due_at):
+        return None
     cancel(batch, task, "superseded")
-    return task, True
+    return task
 
 
 def _leave(connection: sqlite3.Cursor, namespace: SqliteNamespace, task: TaskRow, due_at: float | None) -> bool:

@@ -68,7 +68,7 @@ def leased(connection: sqlite3.Connection, ns: int, leases: Iterable[Lease]) -> 
     return {row[1]: row for row in connection.execute(SQL["task_leased"], (ns, wanted))}
 
 
-def by_seq(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[TaskRow]:
+def by_seq(connection: sqlite3.Connection | sqlite3.Cursor, seqs: Sequence[int]) -> list[TaskRow]:
     return [TaskRow(*row) for row in connection.execute(SQL["task_by_seq"], (json_text(seqs),))]
 
 

@@ -164,8 +164,9 @@ class WriteBatch:
         if self._lines:
             event_rows.append(connection, self._namespace, self._lines)
             self._topics.add("events")
-        for written in (*self._rows.values(), self._lines, self._without_tenant, self._dead, self._left, self.awaited):
-            written.clear()
+        written: list[list[Any]] = [self._lines, self._without_tenant, self._dead, self._left, self.awaited]
+        for rows in (*self._rows.values(), *written):
+            rows.clear()
         self._changed.clear()
 
     def _add_tenants(self, connection: sqlite3.Connection | sqlite3.Cursor) -> None:
