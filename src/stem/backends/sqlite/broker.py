@@ -7,7 +7,7 @@ from stem.backends.sqlite.connection.caller_transaction import joined
 from stem.backends.sqlite.connection.errors import translated
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.pruning import Pruner
-from stem.backends.sqlite.tasks import claiming, insert_dead, reclaiming, settling, waiting
+from stem.backends.sqlite.tasks import cascading, claiming, insert_dead, reclaiming, settling, waiting
 from stem.backends.sqlite.tasks.pushing import Pushing
 from stem.backends.sqlite.tasks.task_row import TaskRow, held
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
@@ -85,6 +85,7 @@ class SqliteBroker(Broker):
         return insert_dead.insert_dead(self._namespace, calls, worker)
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
+        cascading.go_on(self._namespace)
         return reclaiming.reclaim(self._namespace, limit, max_deaths, grace_seconds)
 
     def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
@@ -113,7 +114,8 @@ class SqliteBroker(Broker):
         batch = WriteBatch(self._namespace, self._namespace.now())
         pushing = Pushing(self._namespace, batch, cursor, pushes)
         receipts = list(map(pushing.push, pushes, bodies))
-        batch.write(cursor)
+        pushing.close()
+        cascading.finish(cursor, batch)
         return receipts, batch
 
     def _with_held(self, leases: Sequence[Lease], act: Callable[[WriteBatch, TaskRow, int], None]) -> list[Lease]:

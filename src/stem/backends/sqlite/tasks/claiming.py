@@ -8,6 +8,7 @@ from typing import Any
 
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.tasks import cascading
 from stem.backends.sqlite.tasks.task_row import TOP_PRIORITY, by_seq, json_text
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
 from stem.core.delivery import TWO_PRIORITIES, Delivery, Lease
@@ -160,7 +161,7 @@ def _expire(connection: sqlite3.Connection, namespace: SqliteNamespace, seqs: li
         return set()
     batch = WriteBatch(namespace, now)
     for task in by_seq(connection, seqs):
-        batch.end(task, "cancelled", _EXPIRED)
+        batch.cancel(task, _EXPIRED)
         batch.tell("expired", task, now)
-    batch.write(connection)
+    cascading.finish(connection, batch)
     return batch.topics
