@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from stem.backends.redis.codec import script_input, values
+from stem.backends.redis.codec.batch_needs import needs
+from stem.backends.redis.codec.script_reply import answered
 from stem.backends.redis.codec.stored_schedule import scheduled, scheduled_or_none
 from stem.backends.redis.namespace import POLL_SECONDS, RedisNamespace, pack
 from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, versioned
@@ -42,10 +44,12 @@ class RedisSchedules(Schedules):
             values.json(new),
             values.json(state),
             [push.envelope.id for push in pushes],
+            *needs(pushes),
         )
         rows = pack([script_input.pushed(push) for push in pushes])
         # The script writes only if the entry is still what was read here.
-        written = int(self._namespace.run("schedule_write", given, stored or b"", rows))
+        reply = self._namespace.run("schedule_write", given, stored or b"", rows)
+        written = reply if isinstance(reply, int) else int(answered(reply))
         return Scheduled(new, state, written) if written else None
 
     def delete(self, entry_id: str) -> bool:

@@ -2,8 +2,9 @@
 -- Broker.claim: lease the best due tasks of all named queues, each to one claim only; end those that have expired.
 -- INPUT {queues, limit, lease, expired = the error of an expired task, as JSON}
 -- Reply: 1 if there is more to end or to deliver, else 0; the packed tasks; the bodies that are stored under keys of their own;
---   the microseconds until the next delayed task is due, or -1 if the limit was reached or no task is delayed; and the rank that
---   the score of each task gave it, a byte per task: 48 + 9 - priority.
+--   the microseconds until the next delayed task is due, or -1 if the limit was reached or no task is delayed; the rank that
+--   the score of each task gave it, a byte per task: 48 + 9 - priority; and the ids of tasks that have expired and that
+--   expire.lua has to end, because their end may concern others. They stay in their queue.
 local AT_ONCE = 1000 -- how many expired tasks one call ends
 local PROMOTED = 5000 -- how many delayed tasks one call makes ready, over all queues
 
@@ -53,7 +54,8 @@ promote(INPUT.queues, PROMOTED)
 
 local only = #INPUT.queues == 1 and INPUT.queues[1]
 local taken, taken_ranks, count, leases, aside, expired = {}, {}, 0, {}, {}, 0
-local head, lease_end
+local head, linked_head, lease_end
+local left = {} -- packed tasks, for expire.lua
 
 -- Only the head of a task changes with its lease; the rest is copied, and goes out, as it is.
 local function lease(id, key, packed, rank, queue, visible)
@@ -61,8 +63,9 @@ local function lease(id, key, packed, rank, queue, visible)
     -- Never below the clock: a server that lost its last second, in a failover say, must not give a fence out twice.
     numbers.fence = math.max(number('fence'), NOW)
     head, lease_end = packed_head(WIDTH, numbers.fence, true), string.format('%d', NOW + INPUT.lease)
+    linked_head = packed_head(LINKED_WIDTH, numbers.fence, true)
   end
-  packed = head .. packed:sub(HEAD + 1)
+  packed = (is_linked(packed) and linked_head or head) .. packed:sub(HEAD + 1)
   write(key, packed)
   count = count + 1
   taken[count], taken_ranks[count] = packed, rank
@@ -83,7 +86,10 @@ repeat
     if packed then
       -- What cannot be read, or is no moment, somebody has written by hand: it must not keep the others back.
       local is_read, _, state, expires, visible, is_aside = pcall(cmsgpack.unpack_limit, packed, 4, HEAD)
-      if type(expires) == 'number' and expires <= NOW then
+      if type(expires) == 'number' and expires <= NOW and is_linked(packed) then
+        left[#left + 1] = packed
+        expired = expired + 1
+      elseif type(expires) == 'number' and expires <= NOW then
         pcall(expire, found[i], keys[i], packed, INPUT.expired)
         expired = expired + 1
       elseif is_read and state ~= nil and not TERMINAL[state] then
@@ -105,6 +111,14 @@ for queue, looked_at in pairs(seen) do
     redis.call('ZREMRANGEBYRANK', PREFIX .. 'ready:' .. queue, 0, looked_at - 1)
   end
 end
+local left_ids = {}
+for _, packed in ipairs(left) do
+  local task = readable(packed)
+  if task then
+    left_ids[#left_ids + 1] = task[ID]
+    redis.call('ZADD', PREFIX .. 'ready:' .. task[QUEUE], (9 - task[PRIORITY]) * RANK + task[SEQ], task[ID])
+  end
+end
 write_endings()
 spread(leases, 'ZADD', PREFIX .. 'leases')
 close_log()
@@ -119,4 +133,6 @@ if count < INPUT.limit then
     end
   end
 end
-return { expired >= AT_ONCE and count < INPUT.limit and 1 or 0, taken, bodies_aside, due, table.concat(taken_ranks) }
+return {
+  expired >= AT_ONCE and count < INPUT.limit and 1 or 0, taken, bodies_aside, due, table.concat(taken_ranks), left_ids,
+}

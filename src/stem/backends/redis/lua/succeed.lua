@@ -1,10 +1,15 @@
 -- needs: call tasks log endings closing
 -- Broker.settle for a batch of successes that have neither meta nor follow-ups.
 -- INPUT {worker, ids (distinct), fences, runs, payloads as JSON}; the last four are in the same order.
--- Reply, packed: the positions of the refused endings.
+-- Reply, packed: the positions of the refused endings; or 0, with nothing written, if settle.lua has to do it: others wait for a task, say.
 local worker, ids, fences, runs, payloads = unpack(INPUT)
 local refused = {}
 local packs, keys = fetch('t:', ids)
+for i = 1, #packs do
+  if packs[i] and is_linked(packs[i]) then
+    return 0
+  end
+end
 for i, packed in ipairs(packs) do
   if not (packed and succeed(ids[i], keys[i], packed, fences[i], runs[i], payloads[i], worker)) then
     refused[#refused + 1] = i

@@ -6,6 +6,8 @@ local leases_gone, leases_dropped = {}, 0
 local ended, endings = {}, 0 -- ids
 local ended_now, ends = {}, 0 -- those of them that are to be swept in the order of time
 local running = {} -- queue → by how much its count changes
+local counting, counted = {}, {} -- tasks that wait for others; each → those of them that have succeeded just now
+local failed = {} -- tasks that have failed just now and that others wait for: {id, how many of these have been told}
 
 local function write(key, packed)
   writes[written + 1], writes[written + 2] = key, packed
@@ -41,6 +43,14 @@ local function release(key, id, is_cancelled)
   end
 end
 
+-- Who waits, or waited, for the task.
+local function dependents(id, awaited)
+  if awaited == true then
+    return redis.call('LRANGE', PREFIX .. 'dependents:' .. id, 0, -1)
+  end
+  return awaited and { awaited } or {}
+end
+
 -- Publish this ending; `is_swept`: the record is deleted after its retention, in the order of endings.
 local function end_of(id, is_swept)
   endings = endings + 1
@@ -56,6 +66,23 @@ local function write_ended(ids)
   for first = 1, #ids, CHUNK do
     local some = { unpack(ids, first, math.min(first + CHUNK - 1, #ids)) }
     redis.call('RPUSH', PREFIX .. 'ended', string.format('%016d', NOW) .. cmsgpack.pack(some))
+  end
+end
+
+-- Remember that a task has ended for which others wait; carry_on tells them.
+local function note_end(id, awaited, has_succeeded)
+  if not has_succeeded then
+    failed[#failed + 1] = { id, 0 }
+    return
+  end
+  for _, dependent in ipairs(dependents(id, awaited)) do
+    local list = counted[dependent]
+    if not list then
+      list = {}
+      counted[dependent] = list
+      counting[#counting + 1] = dependent
+    end
+    list[#list + 1] = id
   end
 end
 
@@ -92,14 +119,54 @@ local function write_endings()
   end
 end
 
--- Drop those of the records that ended before the horizon. Ids pushed anew or replayed since are none of them.
+-- How long the task needs the records of those for which it waited: false for no longer, or the moment of an end that
+-- has not been outlived.
+local function needed_until(id, horizon)
+  local packed = redis.call('GET', PREFIX .. 't:' .. id)
+  local task = packed and readable(packed)
+  if not task then
+    return false
+  end
+  if not TERMINAL[task[STATE]] or task[LETTER] or task[PENDING] then
+    return horizon + RETENTION.results * 500
+  end
+  return task[ENDS] and math.max(task[FINISHED] or 0, horizon + RETENTION.results * 100)
+end
+
+-- As needed_until, for all that wait for the task. `answers` are remembered, for many have the same join.
+local function is_needed(task, horizon, answers)
+  local needed = false
+  for _, id in ipairs(dependents(task[ID], task[AWAITED])) do
+    if answers[id] == nil then
+      answers[id] = needed_until(id, horizon)
+    end
+    needed = answers[id] and math.max(needed or 0, answers[id]) or needed
+  end
+  return needed
+end
+
+-- The keys that a linked task has beside its own.
+local function linked_keys(id)
+  return PREFIX .. 'b:' .. id, PREFIX .. 'pending:' .. id, PREFIX .. 'dependents:' .. id, PREFIX .. 'steps:' .. id
+end
+
+-- Drop those of the records that ended before the horizon. Ids pushed anew or replayed since are none of them; those that
+-- others need are looked at again later.
 local function drop_records(ids, horizon)
-  local gone, keys = {}, {}
+  local gone, keys, answers = {}, {}, {}
   for i, packed in ipairs(fetch('t:', ids)) do
     local task = packed and readable(packed)
     if not task or TERMINAL[task[STATE]] and not task[LETTER] and (task[FINISHED] or 0) <= horizon then
-      gone[#gone + 1] = ids[i]
-      keys[#keys + 1] = PREFIX .. 't:' .. ids[i]
+      local needed = task and task[AWAITED] and is_needed(task, horizon, answers)
+      if needed then
+        redis.call('ZADD', PREFIX .. 'late', string.format('%d', needed), ids[i])
+      else
+        gone[#gone + 1] = ids[i]
+        keys[#keys + 1] = PREFIX .. 't:' .. ids[i]
+        if task and is_linked(packed) then
+          redis.call('UNLINK', linked_keys(ids[i]))
+        end
+      end
     end
   end
   spread(keys, 'DEL')
@@ -107,22 +174,23 @@ local function drop_records(ids, horizon)
   return #gone
 end
 
--- Drop outlived records until `limit` is reached: first what ended here, in the order of time and whole batches of it, then
--- what is to go out of turn.
+-- Drop outlived records, and look at no more than `limit`: first at what ended here, in the order of time and whole batches
+-- of it, then at what is to go out of turn.
 local function forget(horizon, limit)
-  local list, late, dropped = PREFIX .. 'ended', PREFIX .. 'late', 0
-  while dropped < limit do
+  local list, late, dropped, looked = PREFIX .. 'ended', PREFIX .. 'late', 0, 0
+  while looked < limit do
     local entry = redis.call('LINDEX', list, 0)
     if not entry or tonumber(entry:sub(1, 16)) > horizon then
       break
     end
-    dropped = dropped + drop_records(cmsgpack.unpack(entry:sub(17)), horizon)
+    local ids = cmsgpack.unpack(entry:sub(17))
+    dropped, looked = dropped + drop_records(ids, horizon), looked + #ids
     redis.call('LPOP', list)
   end
-  if dropped < limit then
-    local ids = redis.call('ZRANGEBYSCORE', late, '-inf', horizon, 'LIMIT', 0, limit - dropped)
-    dropped = dropped + drop_records(ids, horizon)
+  if looked < limit then
+    local ids = redis.call('ZRANGEBYSCORE', late, '-inf', horizon, 'LIMIT', 0, limit - looked)
     spread(ids, 'ZREM', late)
+    dropped = dropped + drop_records(ids, horizon)
   end
   return dropped
 end
