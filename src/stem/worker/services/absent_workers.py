@@ -24,7 +24,7 @@ def cancel_expired(store: Store) -> None:
         if any(pulse.heartbeat.serves(queue) for pulse in pulses):
             continue
         tasks = store.broker.peek(queue, limit=MOST_AT_ONCE)
-        expired = [task.id for task in tasks if _is_expired(task, now)]
+        expired = _never_replayed(store, [task.id for task in tasks if _is_expired(task, now)])
         if expired and (cancelled := store.broker.cancel(expired, reason="expired: its worker did not come back")):
             log.info("broadcast.expired queue=%s count=%d: its worker did not come back", queue, len(cancelled))
 
@@ -35,3 +35,9 @@ def _is_expired(task: Peeked, now: datetime) -> bool:
     except EnvelopeUnreadable:
         return False  # its worker parks it
     return expires_at is not None and expires_at <= now
+
+
+def _never_replayed(store: Store, ids: list[str]) -> list[str]:
+    """A replay takes the expiry back, and the body still has it."""
+    records = store.results.get(ids) if ids else {}
+    return [id for id in ids if id in records and "replayCount" not in records[id].meta]
