@@ -81,7 +81,7 @@ def _told(definition: "Definition", rules: "tuple[Route, ...]", *, is_known: boo
         "isKnown": is_known,
         "rule": None if route is None else _fields(rules.index(route) + 1, route),
         "queue": None if plan.is_broadcast else plan.queue,
-        "declaredQueue": definition.declared_queue,
+        "declaredQueue": definition.declared_queue or plan.queue,
         "priority": plan.priority,
         "tenant": plan.tenant,
         "broadcast": plan.is_broadcast,

@@ -67,7 +67,7 @@ class Definition:
     engine: str | None = None  # None: a plain call
     is_made_at_import: bool = True
     route: Route | None = None  # the rule that has changed the plan
-    declared_queue: str = ""  # without that rule
+    declared_queue: str = ""  # of the task, where there is such a rule
 
 
 def defaults(
@@ -141,7 +141,7 @@ def routed(definition: Definition, routes: Routes) -> Definition:
     """Apply the rule for the task, which counts before what the task and the app declare."""
     route, plan = routes.route_of(definition.name), definition.plan
     if route is None:
-        return replace(definition, declared_queue=plan.queue)
+        return definition
     changed = msgspec.structs.replace(
         plan,
         queue=plan.queue if route.queue is None else route.queue,
