@@ -16,7 +16,8 @@ MOST_AT_ONCE = 1000
 
 def cancel_expired(store: Store) -> None:
     """What has not expired stays: a worker that starts under the same name runs it. Raises StemError."""
-    waiting = [name for name, depth in store.broker.depth().items() if depth.ready and is_queue_of_worker(name)]
+    depths = {name: depth for name, depth in store.broker.depth().items() if is_queue_of_worker(name)}
+    waiting = [name for name, depth in depths.items() if depth.ready or depth.delayed]
     if not waiting:
         return
     pulses, now = store.heartbeats.all(), datetime.fromtimestamp(store.upkeep.now(), UTC)

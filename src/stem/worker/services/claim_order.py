@@ -26,17 +26,15 @@ class PriorityOrder:
         self._own_claimed_at = 0.0
 
     def claim(self, limit: int, lease_seconds: float) -> list[Delivery]:
-        queues, found = self._open(), list[Delivery]()
+        queues = self._open()
         if not queues:
             return self._broker.stop_handoff()
         if self._has_backlog and queues[-1] == self._own_queue:
             # Claiming from one queue is quickest, so its own is left out, and looked at alone now and then.
-            if time.monotonic() - self._own_claimed_at >= OWN_SECONDS:
-                self._own_claimed_at = time.monotonic()
-                found = self._broker.claim([self._own_queue], limit=limit, lease_seconds=lease_seconds)
+            if own := self._claim_own(limit, lease_seconds):
+                return own
             queues = queues[:-1]
-        if queues and len(found) < limit:
-            found += self._broker.claim(queues, limit=limit - len(found), lease_seconds=lease_seconds)
+        found = self._broker.claim(queues, limit=limit, lease_seconds=lease_seconds) if queues else []
         self._has_backlog = len(found) >= limit
         return found
 
@@ -53,6 +51,12 @@ class PriorityOrder:
             )
         else:
             time.sleep(timeout_seconds)
+
+    def _claim_own(self, limit: int, lease_seconds: float) -> list[Delivery]:
+        if time.monotonic() - self._own_claimed_at < OWN_SECONDS:
+            return []
+        self._own_claimed_at = time.monotonic()
+        return self._broker.claim([self._own_queue], limit=limit, lease_seconds=lease_seconds)
 
     def _open(self) -> list[str]:
         paused = self._paused
