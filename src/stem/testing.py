@@ -75,10 +75,13 @@ def eager(app: Stem) -> Iterator[World]:
     A task that fails is retried when the clock is moved past its delay (without jitter). Waiting for a task that has not
     ended raises WaitTimeout at once, because nothing would change meanwhile. A `connection=` is ignored. What a task
     itself enqueues runs when that task has ended, or when it waits for the result. Closing the app changes nothing here.
+    A broadcast has one worker, `stem-testing`.
     """
     world = World(app)
     store = memory.connect(f"memory://eager-{uuid4().hex}", app.settings, clock=world.clock)
-    with app.store_connection.replaced(store, world.clock, after_push=world.run_now, before_wait=world.run_pending):
+    with app.store_connection.replaced(
+        store, world.clock, after_push=world.run_now, before_wait=world.run_pending, worker=WORKER
+    ):
         yield world
 
 

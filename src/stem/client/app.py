@@ -13,7 +13,7 @@ from stem.client.run.context import TaskContext
 from stem.client.send.handle import TaskHandle
 from stem.client.send.sender import Sender, result_of
 from stem.client.store_connection import StoreConnection
-from stem.client.task.definition import defaults, define, elsewhere, same_function
+from stem.client.task.definition import defaults, define, elsewhere, routed, same_function
 from stem.client.task.hints import OF_APPS, missing, option_meant
 from stem.client.task.options import CallOptions, Classes, Duration, TaskOptions
 from stem.client.task.policy import RetryOption
@@ -22,9 +22,11 @@ from stem.client.task.task import AsyncTask, Decorator, TakesAnything, Task
 from stem.contracts.schedules import ScheduleEntry
 from stem.contracts.store import Store
 from stem.core.decisions.retry import Exponential
+from stem.core.decisions.routing import Route, Routes
 from stem.core.errors import ConfigError, InvalidTask, UnknownTask
 from stem.core.record import TaskRecord
 from stem.core.settings.app import Settings, check_settings
+from stem.core.settings.routes import routes_of_code
 from stem.runtime.clock import Clock, system_clock
 from stem.runtime.configfile import configured
 from stem.runtime.keys import Keyring
@@ -62,17 +64,20 @@ class Stem:
         include: Iterable[str] = (),
         signing_keys: str | None = None,
         fair_share: bool | None = None,
+        routes: Iterable[Route | Mapping[str, Any]] = (),
         max_args_bytes: int | None = None,
         max_result_bytes: int | None = None,
         clock: Clock = system_clock,
     ) -> None:
+        configuration = settings if settings is not None else configured(os.environ)
         self.settings = _merged(
-            settings if settings is not None else configured(os.environ),
+            configuration,
             broker_url=broker_url,
             results_url=results_url,
             namespace=namespace,
             signing_keys=signing_keys,
             fair_share=fair_share,
+            routes=(*routes_of_code(routes), *configuration.routes),  # those of the code come first
             max_args_bytes=max_args_bytes,
             max_result_bytes=max_result_bytes,
         )
@@ -87,6 +92,7 @@ class Stem:
         )
         self.store_connection = StoreConnection(self.settings, Keyring.parse(self.settings.signing_keys), clock)
         self.store_connection.hooks = Hooks(middleware)
+        self._routes = Routes(self.settings.routes)
         self._tasks: dict[str, Task[..., Any]] = {}
         self._tasks_seen = MappingProxyType(self._tasks)
         self._schedules: dict[str, ScheduleEntry] = {}
@@ -228,7 +234,7 @@ class Stem:
         if unknown := options.keys() - TaskOptions.__annotations__.keys():
             hint = option_meant(min(unknown), TaskOptions.__annotations__)
             raise InvalidTask(f"There is no task option {min(unknown)!r}{hint}.")
-        definition = define(function, self.defaults, options)
+        definition = routed(define(function, self.defaults, options), self._routes)
         for name in (definition.name, *definition.aliases):
             known = self._tasks.get(name)
             if known is not None and not same_function(known.definition.function, function):
@@ -249,7 +255,7 @@ class Stem:
             if name in self._tasks:
                 return self._tasks[name]
             raise UnknownTask(self._unknown(name))
-        definition = elsewhere(name, self.defaults)
+        definition = routed(elsewhere(name, self.defaults), self._routes)
         return Sender(self.store_connection, definition, definition.plan, {})
 
     def _unknown(self, name: str) -> str:

@@ -29,6 +29,7 @@ class StoreConnection:
         self.hooks = Hooks()
         self.longest_wait_seconds: float | None = None  # 0 in eager tests: nothing runs during a wait
         self.before_wait: Callable[[], object] = _nothing
+        self.eager_worker: str | None = None  # in eager tests: the one that runs everything
         self.is_served_here = False  # a worker runs in this process
         self._placed: Settings | None = None  # settings with absolute paths, fixed when the store is first opened
         self._store: Store | None = None
@@ -120,13 +121,19 @@ class StoreConnection:
 
     @contextmanager
     def replaced(
-        self, store: Store, clock: Clock, after_push: Callable[[], object], before_wait: Callable[[], object]
+        self,
+        store: Store,
+        clock: Clock,
+        after_push: Callable[[], object],
+        before_wait: Callable[[], object],
+        worker: str,
     ) -> Iterator[None]:
         """Use another store and clock inside the `with` block. The open store stays open."""
-        names = ("_store", "_watcher", "clock", "longest_wait_seconds", "before_wait", "_after_push")
+        names = ("_store", "_watcher", "clock", "longest_wait_seconds", "before_wait", "_after_push", "eager_worker")
         before, pid = {name: getattr(self, name) for name in names}, os.getpid()
         self._store, self._watcher, self.clock = store, None, clock
         self.longest_wait_seconds, self.before_wait, self._after_push = 0.0, before_wait, after_push
+        self.eager_worker = worker
         try:
             yield
         finally:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from stem.core.decisions.routing import is_same_or_tenant_queue
+from stem.core.decisions.routing import is_queue_of_worker, is_same_or_tenant_queue
 from stem.core.delivery import Depth
 from stem.core.pause import is_pause, pause_id
 
@@ -30,7 +30,9 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
         """Say what keeps its tasks from running, if anything does."""
         if self.paused:
             return "paused" if self.paused == "*" else f"paused for {self.paused}"
-        return "" if self.workers else "no worker serves it"
+        if self.workers:
+            return ""
+        return "its worker is not running" if is_queue_of_worker(self.name) else "no worker serves it"
 
     def shape(self) -> dict[str, Any]:
         counts = {name: getattr(self.depth, name) for name in ("ready", "delayed", "blocked", "running", "dead")}
@@ -74,11 +76,7 @@ def _covering(name: str) -> list[str]:
 
 def serving(queue: str, pulses: "Iterable[Pulse]") -> list[str]:
     """Return the workers that serve the queue, or the whole of which it is a tenant's part."""
-    return [
-        pulse.heartbeat.worker_id
-        for pulse in pulses
-        if any(is_same_or_tenant_queue(served, queue) for served in pulse.heartbeat.queues)
-    ]
+    return [pulse.heartbeat.worker_id for pulse in pulses if pulse.heartbeat.serves(queue)]
 
 
 def unknown_queues(queues: Iterable[str], states: Iterable[QueueState]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stem.core.errors import ConfigError
 from stem.core.settings.app import Settings, from_environment
+from stem.core.settings.routes import FileRoutes, is_routes
 
 if TYPE_CHECKING:
     from stem.core.settings.effective import EffectiveSettings
@@ -82,7 +83,10 @@ def _parsed(path: Path, content: bytes) -> object:
             return super().construct_mapping(node, deep)
 
     try:
-        return yaml.load(content, Strict)  # noqa: S506 - a SafeLoader
+        loader = Strict(content)
+        node = loader.get_single_node()
+        document = None if node is None else loader.construct_document(node)
+        return _with_lines(document, node) if isinstance(document, dict) else document
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
         raise ConfigError(f"{path}{line}: {error.problem or 'not YAML'}; correct it there.") from error
@@ -91,3 +95,13 @@ def _parsed(path: Path, content: bytes) -> object:
     except (yaml.YAMLError, ValueError) as error:
         first_line = str(error).partition("\n")[0]
         raise ConfigError(f"{path} is not YAML ({first_line}); correct it.") from error
+
+
+def _with_lines(document: dict[Any, Any], node: Any) -> dict[Any, Any]:
+    """Keep the lines of the routes, which can be many, so that an error names the one that it is about."""
+    for key, value in node.value:
+        if is_routes(key.value):
+            items = value.value if isinstance(document[key.value], list) else ()
+            lines = tuple(item.start_mark.line + 1 for item in items)
+            document[key.value] = FileRoutes(document[key.value], key.start_mark.line + 1, lines)
+    return document

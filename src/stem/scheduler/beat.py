@@ -12,12 +12,12 @@ import msgspec
 
 from stem.contracts.schedules import Scheduled, ScheduleRun
 from stem.core.envelope import Push
-from stem.core.errors import InvalidTask, StemError, StoreRefused, StoreUnavailable
+from stem.core.errors import InvalidTask, NoLiveWorkers, StemError, StoreRefused, StoreUnavailable
 from stem.core.lifecycle import State
 from stem.runtime.backoff import Backoff
 from stem.runtime.keys import Keyring
 from stem.scheduler.decide import Decision, decide, fired, upcoming
-from stem.scheduler.entries import EntryWriter, calendar_of, push_of, task_id_of
+from stem.scheduler.entries import EntryWriter, calendar_of, pushes_of, task_id_of
 
 if TYPE_CHECKING:
     from stem.client.app import Stem
@@ -136,9 +136,10 @@ class Beat:
         for instant in decision.instants:
             task_id = task_id_of(self._app.settings.namespace, scheduled.entry.id, instant)
             try:
-                pushes.append(push_of(self._app, decision.entry, instant, task_id=task_id))
-                runs.append(ScheduleRun(instant, now, task_id))
-            except InvalidTask as error:  # the task's signature has changed, say
+                made = pushes_of(self._app, decision.entry, instant, task_id=task_id)
+                pushes += made
+                runs.append(ScheduleRun(instant, now, made[0].envelope.id))
+            except (InvalidTask, NoLiveWorkers) as error:  # the task's signature has changed, say
                 log.error("schedule.refused id=%s instant=%s: %s", scheduled.entry.id, instant.isoformat(), error)
                 runs.append(ScheduleRun(instant, now, None, str(error)))
         state = fired(decision.state, tuple(runs), now)

@@ -108,21 +108,21 @@ def find(schedules: Schedules, entry_id: str) -> Scheduled:
     return found
 
 
-def push_of(app: "Stem", entry: ScheduleEntry, instant: datetime, *, task_id: str) -> Push:
-    """Build the call of an entry. A task that the app does not know is sent all the same: its worker reports it. Raises
-    InvalidTask, InvalidArguments."""
+def pushes_of(app: "Stem", entry: ScheduleEntry, instant: datetime, *, task_id: str) -> list[Push]:
+    """Build the call of an entry, or one call for each live worker if a route broadcasts its task. A task that the app does
+    not know is sent all the same: its worker reports it. Raises InvalidTask, InvalidArguments, NoLiveWorkers."""
     meta = {**entry.options.get("meta", {}), "schedule": entry.id, "instant": instant.astimezone(UTC).isoformat()}
     options: Mapping[str, Any] = {**entry.options, "id": task_id, "meta": meta}
     return app.sender(entry.task, check=False).options(**options).compose(entry.args)
 
 
 def run_now(app: "Stem", entry_id: str) -> str:
-    """Enqueue an entry once, outside its calendar; returns the task's id."""
+    """Enqueue an entry once, outside its calendar; returns the task's id, of a broadcast the first."""
     entry = _trusted(app, entry_id)
     now = datetime.fromtimestamp(app.store.upkeep.now(), UTC)
-    task_id = uuid7(now.timestamp(), os.urandom(10))
-    app.store_connection.push([push_of(app, entry, now, task_id=task_id)], None)
-    return task_id
+    pushes = pushes_of(app, entry, now, task_id=uuid7(now.timestamp(), os.urandom(10)))
+    app.store_connection.push(pushes, None)
+    return pushes[0].envelope.id
 
 
 def backfill(app: "Stem", entry_id: str, since: datetime, until: datetime) -> Iterable[str]:
@@ -132,8 +132,9 @@ def backfill(app: "Stem", entry_id: str, since: datetime, until: datetime) -> It
     """
     entry = _trusted(app, entry_id)
     pushes = [
-        push_of(app, entry, instant, task_id=task_id_of(app.settings.namespace, entry.id, instant))
+        push
         for instant in _between(calendar_of(entry), since, until)
+        for push in pushes_of(app, entry, instant, task_id=task_id_of(app.settings.namespace, entry.id, instant))
     ]
     for start in range(0, len(pushes), 1000):
         receipts = app.store_connection.push(pushes[start : start + 1000], None)

@@ -16,7 +16,7 @@ from stem.control.listener import ControlListener
 from stem.control.responder import Responder
 from stem.control.transport_factory import command_receivers
 from stem.core.errors import StemError
-from stem.core.heartbeat import Heartbeat
+from stem.core.heartbeat import SCHEDULER, Heartbeat
 from stem.runtime.keys import Keyring
 from stem.runtime.process import resident_bytes
 from stem.runtime.service import Ticker
@@ -143,7 +143,7 @@ class Scheduler:
             load=os.getloadavg()[0],
             counters={"fired": self._beat.fired},
             extras={
-                "kind": "scheduler",
+                "kind": SCHEDULER,
                 "state": self._steering.state,
                 "isLeader": self._beat.is_leader,
                 "beatSeconds": HEARTBEAT_SECONDS,

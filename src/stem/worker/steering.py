@@ -197,8 +197,10 @@ class Steering:
         return round(time.monotonic() - self._since, 3)
 
     def _known(self, queues: Sequence[str]) -> list[str]:
-        """Those of them that this worker serves; all of its own if none are named."""
-        return [queue for queue in self._services.queues if not queues or queue in queues]
+        """Those of them that this worker serves; all of its own if none are named, except that of broadcasts."""
+        if not queues:
+            return self._services.queues
+        return [queue for queue in (*self._services.queues, self._services.own_queue) if queue in queues]
 
 
 def _describe(task: InFlightTask, seconds: float) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from stem import Settings, Stem
+from stem import Route, Settings, Stem
 from stem.contracts.schedules import ScheduleEntry, ScheduleState
 from stem.core.errors import InvalidTask, SignatureInvalid
+from stem.core.heartbeat import Heartbeat
 from stem.core.lifecycle import State
 from stem.core.record import TaskFilter
 from stem.scheduler.beat import Beat
@@ -273,3 +274,54 @@ def test_with_keys_an_entry_that_nobody_signed_enqueues_nothing(store_url: str, 
         for act in (lambda: writer(app).change("ours", note="x"), lambda: run_now(app, "planted")):
             with pytest.raises(SignatureInvalid):
                 act()
+
+
+def test_a_schedule_follows_the_routes_and_its_own_options_count_before_them(store_url: str, namespace: str) -> None:
+    settings = Settings(broker_url=store_url, namespace=namespace, timeout_seconds=30.0)
+    with Stem(settings=settings, routes=[Route("note", queue="routed", priority=8)]) as app:
+        app.task(name="note")(_nothing)
+        due(app, "a")
+        due(app, "b", options={"queue": "mine"})
+        assert Beat(app, "a").tick() == 2
+        records = app.store.results.get(tasks(app)).values()
+        assert sorted((record.queue, record.priority) for record in records) == [("mine", 8), ("routed", 8)]
+
+
+def test_a_broadcast_is_scheduled_for_each_live_worker_and_waits_for_the_next_instant_without_any(
+    store_url: str, namespace: str
+) -> None:
+    settings = Settings(broker_url=store_url, namespace=namespace, timeout_seconds=30.0)
+    with Stem(settings=settings, routes=[Route("note", broadcast=True)]) as app:
+        app.task(name="note")(_nothing)
+        beat = Beat(app, "a")
+        due(app)
+        assert beat.tick() == 0
+        found = app.store.schedules.get("it")
+        assert (
+            found is not None and found.state.due_at is not None and "No live worker" in found.state.history[-1].reason
+        )
+        for worker in ("w1", "w2"):
+            app.store.heartbeats.beat(heartbeat(worker, namespace), ttl_seconds=600)
+        due(app, "other")
+        assert beat.tick() == 2
+        assert sorted(record.queue for record in app.store.results.get(tasks(app)).values()) == [
+            "worker.w1",
+            "worker.w2",
+        ]
+        assert run_now(app, "other").endswith(".w1") and len(tasks(app)) == 4
+
+
+def heartbeat(worker: str, namespace: str) -> Heartbeat:
+    return Heartbeat(
+        worker_id=worker,
+        namespace=namespace,
+        host="h",
+        pid=1,
+        uptime_seconds=1.0,
+        concurrency=1,
+        in_flight=0,
+        queues=["default"],
+    )
+
+
+def _nothing() -> None: ...

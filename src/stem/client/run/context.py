@@ -15,6 +15,7 @@ import msgspec
 from stem.client.run.steps import StepChannel, StepLog, refuse_at_most_once
 from stem.client.task.options import CallOptions
 from stem.client.task.policy import seconds as checked_seconds
+from stem.core.decisions.routing import TENANT_HEADER
 from stem.core.delivery import Delivery
 from stem.core.envelope import Envelope, Push, Receipt
 from stem.core.errors import InvalidTask, UsageError
@@ -30,7 +31,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PARENT_ID, ROOT_ID = "parentId", "rootId"  # in an envelope's meta
-TENANT_HEADER = "tenant"
 MAX_PROGRESS_BYTES = 2048
 
 

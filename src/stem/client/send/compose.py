@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from stem.client.run.context import TENANT_HEADER, lineage, running
+from stem.client.run.context import lineage, running
 from stem.client.send.call_keys import singleton_key, unique_of
 from stem.client.send.signing import sign
 from stem.client.store_connection import StoreConnection
 from stem.client.task.flow_control import SINGLETON_HEADER
 from stem.client.task.options import CallPlan
 from stem.client.task.signature import Signature
-from stem.core.decisions.routing import queue_of
+from stem.core.decisions.routing import TENANT_HEADER, queue_of
 from stem.core.envelope import VERSION, Envelope, Push, encode_args
 from stem.core.ids import uuid7
 from stem.core.record import moment
@@ -24,18 +24,19 @@ NO_ARGS = msgspec.Raw(b"{}")
 
 def envelope_template(name: str, plan: CallPlan, *, is_fair: bool = False) -> Envelope:
     """Return the envelope that all calls of a plan share; each call replaces its own fields."""
+    headers = plan.headers if plan.tenant is None else {TENANT_HEADER: plan.tenant, **plan.headers}
     return Envelope(
         id=plan.id or "",
         name=name,
         args=NO_ARGS,
-        headers=plan.headers,
+        headers=headers,
         enqueued_at=moment(0.0),
         not_before=plan.not_before,
         priority=plan.priority,
         attempt=0,
         max_retries=plan.max_retries,
         visibility_timeout=plan.visibility_timeout,
-        queue=queue_of(plan.queue, plan.headers.get(TENANT_HEADER), is_fair=is_fair),
+        queue=queue_of(plan.queue, headers.get(TENANT_HEADER), is_fair=is_fair),
         meta=plan.meta,
         version=VERSION,
         expires_at=plan.expires_at,

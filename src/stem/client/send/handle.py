@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from stem.client.store_connection import StoreConnection
 from stem.client.task.hints import OF_HANDLES, missing
-from stem.core.decisions.routing import is_same_or_tenant_queue
+from stem.core.decisions.routing import is_queue_of_worker
 from stem.core.envelope import check_id
 from stem.core.errors import RemoteTraceback, StemError, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
 from stem.core.lifecycle import State
@@ -67,7 +67,7 @@ class TaskHandle(Generic[R]):
 
     def get(self, timeout: float | None = None) -> R:
         """Wait for the returned value. Raises TaskFailed, TaskCancelled, WaitTimeout or (at once) TaskNotFound."""
-        return self._value(self.wait(timeout))
+        return self.value_of(self.wait(timeout))
 
     def wait(self, timeout: float | None = None) -> TaskRecord:
         """Wait until the task has ended, and return its record. Raises WaitTimeout or (at once) TaskNotFound."""
@@ -85,6 +85,12 @@ class TaskHandle(Generic[R]):
                 self._warn_if_unserved()
             pause_seconds = RECHECK_SECONDS
         return record
+
+    def value_of(self, record: TaskRecord) -> R:
+        """Return the value of a record that `wait` returned. Raises TaskFailed, TaskCancelled."""
+        if record.state is not State.SUCCEEDED:
+            raise failure_of(record)
+        return self._decode(record)
 
     def revoke(self, *, terminate: bool = False, reason: str = "") -> "RevokeResult":
         """Revoke the task: it will not start, and with `terminate` it is stopped if it runs. Durable when this returns.
@@ -110,7 +116,7 @@ class TaskHandle(Generic[R]):
         return await asyncio.to_thread(self.status)
 
     async def aget(self, timeout: float | None = None) -> R:
-        return self._value(await self.await_ended(timeout))
+        return self.value_of(await self.await_ended(timeout))
 
     async def await_ended(self, timeout: float | None = None) -> TaskRecord:
         """Wait like `wait`. All such waits of a process share one thread."""
@@ -171,8 +177,10 @@ class TaskHandle(Generic[R]):
         if record is None or record.stage != 0:
             return None
         pulses = self._store_connection.store.heartbeats.all()
-        if any(is_same_or_tenant_queue(queue, record.queue) for pulse in pulses for queue in pulse.heartbeat.queues):
+        if any(pulse.heartbeat.serves(record.queue) for pulse in pulses):
             return None
+        if is_queue_of_worker(record.queue):
+            return f"the worker of queue {record.queue!r} is not running"
         return f"no worker serves queue {record.queue!r}; start one with: stem worker start --app MODULE:NAME"
 
     def _wait_limit(self, timeout: float | None) -> float:
@@ -191,11 +199,6 @@ class TaskHandle(Generic[R]):
             unserved = self._unserved(record)
         why = unserved or "the task itself is unaffected"
         return WaitTimeout(f"Task {self.id} has not ended within {timeout or 0:g} s{state}; {why}.")
-
-    def _value(self, record: TaskRecord) -> R:
-        if record.state is not State.SUCCEEDED:
-            raise failure_of(record)
-        return self._decode(record)
 
 
 def failure_of(record: TaskRecord) -> TaskFailed | TaskCancelled:

@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import CellType
 from typing import Any, cast
+
+import msgspec
 
 from stem.client.reachable import SCRIPT, is_made_at_import
 from stem.client.task.flow_control import check_key, places, planned_flow
@@ -22,6 +24,7 @@ from stem.client.task.policy import (
 from stem.client.task.signature import Fills, Signature
 from stem.core.decisions.ratelimit import Rate, parse_rate
 from stem.core.decisions.retry import RetryStrategy
+from stem.core.decisions.routing import Route, Routes
 from stem.core.envelope import check_name, check_priority, check_queue
 from stem.core.errors import InvalidTask
 
@@ -41,8 +44,8 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One task. `plan` is for calls without options. Limits and retry strategy stay here, so a change of the code also
-    applies to calls that already wait; options of a call travel in its envelope."""
+    """One task. `plan` is for calls without options, with the app's routes. Limits and retry strategy stay here, so a change of
+    the code also applies to calls that already wait; options of a call travel in its envelope."""
 
     name: str
     aliases: tuple[str, ...] = ()
@@ -64,6 +67,8 @@ class Definition:
     at_most_once: bool = False
     engine: str | None = None  # None: a plain call
     is_made_at_import: bool = True
+    route: Route | None = None  # the rule that has changed the plan
+    declared_queue: str = ""  # of the task, where there is such a rule
 
 
 def defaults(
@@ -134,6 +139,21 @@ def define(function: Callable[..., Any], defaults: Defaults, options: TaskOption
         engine=engine,
         is_made_at_import=is_made_at_import(function),
     )
+
+
+def routed(definition: Definition, routes: Routes) -> Definition:
+    """Apply the rule for the task, which counts before what the task and the app declare."""
+    route, plan = routes.route_of(definition.name), definition.plan
+    if route is None:
+        return definition
+    changed = msgspec.structs.replace(
+        plan,
+        queue=plan.queue if route.queue is None else route.queue,
+        priority=plan.priority if route.priority is None else route.priority,
+        tenant=route.tenant,
+        is_broadcast=route.broadcast,
+    )
+    return replace(definition, plan=changed, route=route, declared_queue=plan.queue)
 
 
 def _given(value: Any, default: Any, check: Callable[[Any], Any]) -> Any:

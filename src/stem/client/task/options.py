@@ -90,6 +90,8 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     queue: str
     priority: int = 5
+    tenant: str | None = None  # by a route; a call's own header counts before it
+    is_broadcast: bool = False
     delay_seconds: float | None = None
     not_before: datetime | None = None
     expires_seconds: float | None = None
@@ -231,7 +233,7 @@ def _field(name: str, check: Callable[[Any], Any]) -> Callable[[Any], dict[str, 
 
 _CHECKS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "id": _field("id", check_id),
-    "queue": _field("queue", check_queue),
+    "queue": lambda value: {"queue": check_queue(value), "is_broadcast": False},  # which has queues of its own
     "priority": _field("priority", check_priority),
     "delay": _field("delay_seconds", _seconds_of("delay", above_zero=False)),
     "not_before": _check_not_before,
