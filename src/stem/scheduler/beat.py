@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stem.client.schedules.check import calendar_of
 from stem.contracts.schedules import Scheduled, ScheduleRun
 from stem.core.envelope import Push
 from stem.core.errors import InvalidTask, StemError, StoreRefused, StoreUnavailable
@@ -17,7 +18,7 @@ from stem.core.lifecycle import State
 from stem.runtime.backoff import Backoff
 from stem.runtime.keys import Keyring
 from stem.scheduler.decide import Decision, decide, fired, upcoming
-from stem.scheduler.entries import EntryWriter, calendar_of, push_of, task_id_of
+from stem.scheduler.entries import EntryWriter, push_of, task_id_of
 
 if TYPE_CHECKING:
     from stem.client.app import Stem

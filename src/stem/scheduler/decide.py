@@ -4,11 +4,11 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from stem.calendar.entry import Entry
+from stem.calendar.jitter import jittered
+from stem.calendar.misfire import missed
 from stem.contracts.schedules import ScheduleEntry, ScheduleRun, ScheduleState
 from stem.core.lifecycle import TERMINAL, State
-from stem.scheduler.calendar.entry import Entry
-from stem.scheduler.calendar.jitter import jittered
-from stem.scheduler.calendar.misfire import missed
 
 LATE_SECONDS = 30.0  # an instant that is enqueued later than that was missed
 BUFFER_LOOK_SECONDS = 1.0  # how often a buffered run looks whether the run before it has ended

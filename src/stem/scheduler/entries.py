@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from stem.calendar.entry import Entry
+from stem.client.schedules.check import calendar_of, check_entry
 from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState
 from stem.contracts.store import Store
-from stem.core.envelope import Push, check_id, check_name
-from stem.core.errors import InvalidSchedule, UsageError
+from stem.core.envelope import Push
+from stem.core.errors import UsageError
 from stem.core.ids import uuid7
 from stem.core.settings.app import Settings
 from stem.runtime.keys import Keyring
-from stem.scheduler.calendar.entry import Entry
-from stem.scheduler.calendar.parse import parse
 from stem.scheduler.decide import upcoming
 from stem.scheduler.sealing import check_seal, sealed
 
@@ -29,25 +29,6 @@ MOST_BACKFILLED = 10_000
 
 class ScheduleChanged(UsageError):
     """Somebody else has changed the entry since it was read."""
-
-
-def calendar_of(entry: ScheduleEntry) -> Entry:
-    """Return the instants of the entry. Raises InvalidSchedule."""
-    return parse(entry.spec, entry.time_zone, latitude=entry.latitude, longitude=entry.longitude)
-
-
-def check_entry(entry: ScheduleEntry) -> ScheduleEntry:
-    """Raises InvalidSchedule or InvalidTask."""
-    check_id(entry.id)
-    check_name(entry.task)
-    calendar_of(entry)
-    if not 0 <= entry.jitter_seconds <= 86_400:
-        raise InvalidSchedule(f"A jitter of {entry.jitter_seconds:g} s is out of bounds; choose 0 s to 1 day.")
-    if entry.max_runs is not None and entry.max_runs < 1:
-        raise InvalidSchedule("An entry runs at least once; choose 1 or more for max runs, or leave it out.")
-    if entry.starts_at is not None and entry.ends_at is not None and entry.starts_at >= entry.ends_at:
-        raise InvalidSchedule("The entry ends before it starts; choose a later end.")
-    return entry
 
 
 class EntryWriter:
@@ -98,6 +79,14 @@ class EntryWriter:
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._store.upkeep.now(), UTC)
+
+
+def edited(entry: ScheduleEntry, found: Scheduled | None) -> ScheduleEntry:
+    """Return the entry as an edit of the one found: who declared that remains its owner, and may change it again."""
+    if found is None:
+        return entry
+    before = found.entry
+    return msgspec.structs.replace(entry, source=before.source, origin=before.origin, declared=before.declared)
 
 
 def find(schedules: Schedules, entry_id: str) -> Scheduled:

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from stem.client.schedules.check import calendar_of
 from stem.contracts.schedules import ScheduleEntry, ScheduleState
 from stem.core.lifecycle import State
 from stem.scheduler.decide import HISTORY, Decision, decide, fired, upcoming
-from stem.scheduler.entries import calendar_of
 
 NOON = datetime(2030, 1, 31, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

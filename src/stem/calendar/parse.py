@@ -3,13 +3,13 @@
 import re
 from datetime import UTC, datetime, timedelta
 
+from stem.calendar.cron import MACROS, Cron
+from stem.calendar.entry import Entry
+from stem.calendar.interval import EPOCH, Interval
+from stem.calendar.once import Once
+from stem.calendar.solar import EVENTS, Solar
+from stem.calendar.wall_clock import instant_or_after_gap, zone
 from stem.core.errors import InvalidSchedule
-from stem.scheduler.calendar.cron import MACROS, Cron
-from stem.scheduler.calendar.entry import Entry
-from stem.scheduler.calendar.interval import EPOCH, Interval
-from stem.scheduler.calendar.once import Once
-from stem.scheduler.calendar.solar import EVENTS, Solar
-from stem.scheduler.calendar.wall_clock import instant_or_after_gap, zone
 
 _LONGEST_TEXT = 500
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}

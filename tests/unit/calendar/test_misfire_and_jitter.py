@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stem.scheduler.calendar.jitter import jittered
-from stem.scheduler.calendar.misfire import MOST_AT_ONCE, MisfirePolicy, missed
-from stem.scheduler.calendar.parse import parse
-from unit.scheduler.instants import at
+from stem.calendar.jitter import jittered
+from stem.calendar.misfire import MOST_AT_ONCE, MisfirePolicy, missed
+from stem.calendar.parse import parse
+from unit.calendar.instants import at
 
 SINCE, UNTIL = at("2026-11-01T00:00"), at("2026-12-01T00:00")
 HOURLY = parse("@hourly")

@@ -6,10 +6,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from stem.calendar.parse import parse
+from stem.calendar.solar import EVENTS, Solar, SolarEvent
 from stem.core.errors import InvalidSchedule
-from stem.scheduler.calendar.parse import parse
-from stem.scheduler.calendar.solar import EVENTS, Solar, SolarEvent
-from unit.scheduler.instants import at, following
+from unit.calendar.instants import at, following
 
 TOLERANCE = timedelta(minutes=2)
 LONDON = (51.5074, -0.1278, "Europe/London")

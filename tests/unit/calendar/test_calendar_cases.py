@@ -5,9 +5,9 @@ from time import perf_counter
 
 import pytest
 
+from stem.calendar.parse import parse
 from stem.core.errors import InvalidSchedule
-from stem.scheduler.calendar.parse import parse
-from unit.scheduler.instants import at, following, shown, times
+from unit.calendar.instants import at, following, shown, times
 
 
 def test_case_01_a_fixed_time_in_the_spring_gap_fires_once_right_after_it() -> None:
