@@ -1,7 +1,6 @@
 """Schedulers on real stores: each instant once, whoever fires it; what code, operators and strangers write."""
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from threading import Thread
 from typing import Any
 
@@ -9,50 +8,16 @@ import msgspec
 import pytest
 
 from stem import Settings, Stem
-from stem.contracts.schedules import ScheduleEntry, ScheduleState
-from stem.core.errors import InvalidTask, SignatureInvalid
+from stem.core.errors import SignatureInvalid
 from stem.core.lifecycle import State
 from stem.core.record import TaskFilter
 from stem.scheduler.beat import Beat
-from stem.scheduler.declared import RETIRED, store_declared
-from stem.scheduler.entries import EntryWriter, backfill, run_now, task_id_of
+from stem.scheduler.entries import run_now, task_id_of
+from support.scheduling import due, now, tasks, writer
 from support.until import until
 
 KEYS = "k1:hmac-sha256:" + "A" * 43 + "="
 PAST = timedelta(seconds=20)
-
-
-@pytest.fixture
-def app(store_url: str, namespace: str) -> Iterator[Stem]:
-    with Stem(settings=Settings(broker_url=store_url, namespace=namespace, timeout_seconds=30.0)) as app:
-
-        @app.task(name="note")
-        def note(text: str = "") -> str:
-            return text
-
-        yield app
-
-
-def writer(app: Stem) -> EntryWriter:
-    return EntryWriter.of(app.store, app.settings)
-
-
-def now(app: Stem) -> datetime:
-    return datetime.fromtimestamp(app.store.upkeep.now(), UTC)
-
-
-def due(app: Stem, entry_id: str = "it", **fields: Any) -> datetime:
-    """Store an entry that has been due for a moment; its instant."""
-    instant = now(app).replace(microsecond=0) - timedelta(seconds=1)
-    spec = f"every 1 hour from {instant.isoformat()}"
-    entry = ScheduleEntry(id=entry_id, **{"task": "note", "spec": spec, **fields})
-    state = ScheduleState(instant=instant, due_at=instant)
-    assert app.store.schedules.write(writer(app).sealed(entry), state, revision=0)
-    return instant
-
-
-def tasks(app: Stem) -> list[str]:
-    return [record.id for record in app.store.results.page(TaskFilter(), limit=100).items]
 
 
 def test_what_is_due_is_enqueued_with_its_schedule_in_its_meta(app: Stem) -> None:
@@ -173,83 +138,6 @@ def test_the_store_set_back_silences_nothing_and_repeats_nothing(app: Stem) -> N
     assert found is not None and found.state.instant is not None
     assert found.state.instant < now(app) + timedelta(hours=1)
     assert len(tasks(app)) == 1
-
-
-# Code and operators
-
-
-def declared(app: Stem, *specs: str) -> list[ScheduleEntry]:
-    return [ScheduleEntry(id=f"code-{number}", task="note", spec=spec) for number, spec in enumerate(specs)]
-
-
-def test_a_change_at_run_time_is_kept_until_the_code_changes(app: Stem) -> None:
-    store_declared(writer(app), declared(app, "0 2 * * *"), origin="shop:app")
-    writer(app).change("code-0", spec="0 3 * * *")
-    store_declared(writer(app), declared(app, "0 2 * * *"), origin="shop:app")
-    assert _spec(app) == "0 3 * * *"
-    store_declared(writer(app), declared(app, "0 4 * * *"), origin="shop:app")
-    assert _spec(app) == "0 4 * * *"
-
-
-def _spec(app: Stem) -> str:
-    found = app.store.schedules.get("code-0")
-    assert found is not None
-    return found.entry.spec
-
-
-def test_an_entry_that_left_the_code_is_retired_and_comes_back_with_it(app: Stem) -> None:
-    store_declared(writer(app), declared(app, "0 2 * * *", "0 3 * * *"), origin="shop:app")
-    store_declared(writer(app), declared(app, "0 2 * * *"), origin="shop:app")
-    store_declared(writer(app), [], origin="other:app")
-    found = {each.entry.id: each.entry for each in app.store.schedules.all()}
-    assert found["code-0"].is_enabled
-    assert (found["code-1"].is_enabled, found["code-1"].note) == (False, RETIRED)
-    store_declared(writer(app), declared(app, "0 2 * * *", "0 3 * * *"), origin="shop:app")
-    assert all(each.entry.is_enabled for each in app.store.schedules.all())
-
-
-def test_an_edit_of_one_entry_moves_no_other(app: Stem) -> None:
-    store_declared(writer(app), declared(app, "every 1 hour", "every 1 hour"), origin="shop:app")
-    before = app.store.schedules.get("code-1")
-    writer(app).change("code-0", spec="every 5 minutes")
-    assert app.store.schedules.get("code-1") == before
-
-
-def test_runs_and_their_last_time_outlive_disabling(app: Stem) -> None:
-    due(app)
-    Beat(app, "a").tick()
-    writer(app).change("it", is_enabled=False)
-    saved = writer(app).change("it", is_enabled=True)
-    assert saved.state.run_count == 1 and saved.state.last_run_at is not None
-    assert Beat(app, "a").tick() == 0
-
-
-def test_a_run_by_hand_and_a_backfill(app: Stem) -> None:
-    due(app, spec="every 1 minute")
-    run_now(app, "it")
-    end = now(app).replace(second=0, microsecond=0)
-    period = (end - timedelta(minutes=9), end)
-    assert len(list(backfill(app, "it", *period))) == 10
-    assert list(backfill(app, "it", *period)) == []
-    assert len(tasks(app)) == 11
-
-
-def test_schedules_are_declared_above_tasks() -> None:
-    with Stem("memory://declared") as app:
-
-        @app.schedule("0 2 * * *", args={"text": "night"}, time_zone="Europe/Berlin", jitter="5m", overlap="skip")
-        @app.task(name="report")
-        def report(text: str) -> None: ...
-
-        (entry,) = app.schedules
-        assert (entry.id, entry.task, entry.args) == ("report", "report", {"text": "night"})
-        assert (entry.time_zone, entry.jitter_seconds, entry.overlap) == ("Europe/Berlin", 300.0, "skip")
-        with pytest.raises(InvalidTask, match="Two schedules have the id report"):
-            app.schedule("0 3 * * *", args={"text": "x"})(report)
-        with pytest.raises(InvalidTask, match="colour"):
-            app.schedule("0 3 * * *", id="b", args={"text": "x", "colour": 1})(report)
-        with pytest.raises(InvalidTask, match="belongs above"):
-            app.schedule("0 3 * * *")(len)  # type: ignore[type-var]
 
 
 # Keys

@@ -38,6 +38,9 @@ OTHER_VARIABLES = (
     "STEM_WORKER_PIDFILE",
 )
 
+# Keys of a file that are no settings; `client.schedules.file` reads them.
+OTHER_KEYS = ("schedules",)
+
 # A block that is a bare text stands for its most important key.
 _SHORT = {"broker": "url", "results": "url", "revokes": "url", "signing": "keys"}
 
@@ -123,8 +126,8 @@ def merge(
 
 def read_document(document: Mapping[Any, Any]) -> SourceValues:
     """Read every block of a file."""
-    top = {key: value for key, value in document.items() if _block_named(key) is None}
-    readings = [read_block(_settings_in(""), "", top, neighbours=filter(None, _BLOCKS))]
+    top = {key: value for key, value in document.items() if _block_named(key) is None and key not in OTHER_KEYS}
+    readings = [read_block(_settings_in(""), "", top, neighbours=filter(None, (*_BLOCKS, *OTHER_KEYS)))]
     for key, value in document.items():
         block = _block_named(key)
         if block is not None:
