@@ -94,7 +94,7 @@ def _instants(store: Store) -> Counter[tuple[str, str]]:
     cursor: str | None = None
     while True:
         page = store.results.page(TaskFilter(), limit=1000, cursor=cursor)
-        found.update((record.meta["schedule"], record.meta["instant"]) for record in page.items)
+        found.update((record.meta["schedule"], record.meta["scheduledFor"]) for record in page.items)
         cursor = page.cursor
         if cursor is None:
             return found

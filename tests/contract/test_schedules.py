@@ -100,8 +100,13 @@ def test_tasks_are_pushed_with_the_state(store: Store) -> None:
     pushes = [a_push("a", queue="default"), a_push("b", queue="default")]
     assert store.schedules.write(first.entry, at(store, 60), revision=first.revision, pushes=pushes)
     assert [each.state for each in store.results.get(["a", "b"]).values()] == [State.QUEUED] * 2
-    kinds = [event.kind for event in store.events.read(None, limit=10)]
-    assert kinds == [EventKind.ENQUEUED] * 2
+    events = store.events.read(None, limit=10)
+    assert sorted(event.kind for event in events) == [EventKind.ENQUEUED] * 2 + [EventKind.SCHEDULED] * 2
+    for task_id in ("a", "b"):
+        enqueued, scheduled = (event for event in events if event.task_id == task_id)
+        assert (enqueued.kind, scheduled.kind) == (EventKind.ENQUEUED, EventKind.SCHEDULED)
+        assert scheduled.enqueued_at == enqueued.at == store.results.get([task_id])[task_id].enqueued_at
+        assert (scheduled.name, scheduled.queue, scheduled.data) == ("demo.add", "default", {"schedule": "it"})
     assert ids_of(claim(store, limit=5)) == ["a", "b"]
 
 
@@ -111,6 +116,16 @@ def test_a_task_that_is_known_is_not_pushed_again(store: Store) -> None:
     pushes = [a_push("a", queue="default"), a_push("b", queue="default")]
     assert store.schedules.write(first.entry, at(store, 60), revision=first.revision, pushes=pushes)
     assert depth(store).ready == 2
+    told = [(event.task_id, event.kind) for event in store.events.read(None, limit=10)]
+    assert told == [("a", EventKind.ENQUEUED), ("b", EventKind.ENQUEUED), ("b", EventKind.SCHEDULED)]
+
+
+def test_the_event_names_the_entry_the_instant_and_the_tenant(store: Store) -> None:
+    first = put(store)
+    call = a_push("a", headers={"tenant": "acme"}, meta={"schedule": "it", "scheduledFor": "2030-01-31T09:00:00+00:00"})
+    assert store.schedules.write(first.entry, at(store, 60), revision=first.revision, pushes=[call])
+    told = store.events.read(None, limit=10)[-1]
+    assert told.data == {"schedule": "it", "scheduledFor": "2030-01-31T09:00:00+00:00", "tenant": "acme"}
 
 
 def test_what_is_due_comes_earliest_first_enabled_or_not(store: Store) -> None:

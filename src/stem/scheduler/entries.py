@@ -100,7 +100,7 @@ def find(schedules: Schedules, entry_id: str) -> Scheduled:
 def push_of(app: "Stem", entry: ScheduleEntry, instant: datetime, *, task_id: str) -> Push:
     """Build the call of an entry. A task that the app does not know is sent all the same: its worker reports it. Raises
     InvalidTask, InvalidArguments."""
-    meta = {**entry.options.get("meta", {}), "schedule": entry.id, "instant": instant.astimezone(UTC).isoformat()}
+    meta = {**entry.options.get("meta", {}), "schedule": entry.id, "scheduledFor": instant.astimezone(UTC).isoformat()}
     options: Mapping[str, Any] = {**entry.options, "id": task_id, "meta": meta}
     return app.sender(entry.task, check=False).options(**options).compose(entry.args)
 

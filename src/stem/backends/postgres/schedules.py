@@ -13,7 +13,15 @@ from stem.backends.postgres.connection.deadline_connection import DeadlineConnec
 from stem.backends.postgres.namespace import PostgresNamespace
 from stem.backends.postgres.notify.notifier import Notification, notification
 from stem.backends.postgres.statements import query_text
-from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, read_scheduled, versioned
+from stem.contracts.schedules import (
+    Scheduled,
+    ScheduleEntry,
+    Schedules,
+    ScheduleState,
+    event_of,
+    read_scheduled,
+    versioned,
+)
 from stem.core.envelope import Push, Receipt
 from stem.core.record import moment
 
@@ -97,7 +105,11 @@ class PostgresSchedules(Schedules):
         written = self._create(conn, entry, state) if revision == 0 else self._replace(conn, entry, state, revision)
         if written is None or not pushes:
             return written, []
-        return written, push(lambda query, values: conn.execute(query, values).fetchall(), self._namespace, pushes)
+        receipts = push(lambda query, values: conn.execute(query, values).fetchall(), self._namespace, pushes)
+        calls = [each.envelope for each, receipt in zip(pushes, receipts, strict=True) if receipt.created]
+        data = [json_text(event_of(entry, call)) for call in calls]
+        self._execute(conn, "schedule_events", ids=[call.id for call in calls], data=data)
+        return written, receipts
 
     def _create(self, conn: DeadlineConnection, entry: ScheduleEntry, state: ScheduleState) -> Scheduled | None:
         return self._put(conn, "schedule_create", versioned(entry, None), state)

@@ -6,8 +6,8 @@ from datetime import datetime
 from stem.backends.redis.codec import script_input, values
 from stem.backends.redis.codec.stored_schedule import scheduled, scheduled_or_none
 from stem.backends.redis.namespace import POLL_SECONDS, RedisNamespace, pack
-from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, versioned
-from stem.core.envelope import Push
+from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, event_of, versioned
+from stem.core.envelope import Envelope, Push
 
 STRETCH = 1000  # entries per script call
 KEY = "schedules"  # of the hash, and the channel that tells of changes
@@ -42,6 +42,7 @@ class RedisSchedules(Schedules):
             values.json(new),
             values.json(state),
             [push.envelope.id for push in pushes],
+            [_event(entry, push.envelope) for push in pushes],
         )
         rows = pack([script_input.pushed(push) for push in pushes])
         # The script writes only if the entry is still what was read here.
@@ -114,6 +115,11 @@ class RedisSchedules(Schedules):
         given = {"skip": skip, "limit": limit, "is_due": is_due}
         change, *rows = self._namespace.run("schedule_due", given, within=within)
         return int(change), [(int(due_in), scheduled_or_none(name.decode(), stored)) for name, due_in, stored in rows]
+
+
+def _event(entry: ScheduleEntry, call: Envelope) -> tuple[str, str, str]:
+    """The `scheduled` event of a task, if it is created."""
+    return call.name, call.queue, values.json(event_of(entry, call))
 
 
 def _is_expected(stored: bytes | None, old: Scheduled | None, revision: int | None) -> bool:

@@ -10,9 +10,19 @@ from typing import Any
 import msgspec
 
 from stem.backends.sqlite.broker import SqliteBroker
+from stem.backends.sqlite.log import event_rows
+from stem.backends.sqlite.log.event_rows import Line
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
-from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, read_scheduled, versioned
+from stem.contracts.schedules import (
+    Scheduled,
+    ScheduleEntry,
+    Schedules,
+    ScheduleState,
+    event_of,
+    read_scheduled,
+    versioned,
+)
 from stem.core import envelope as envelopes
 from stem.core.envelope import Push
 
@@ -50,7 +60,7 @@ class SqliteSchedules(Schedules):
             version = versioned(entry, stored[0].entry if stored else None)
             written = Scheduled(version, state, namespace.take_numbers(connection, "schedule"))
             connection.execute(SQL["schedule_put"], (namespace.ns, entry.id, *_columns(written)))
-            topics = self._broker.push_in(connection.cursor(), pushes, bodies) if pushes else set()
+            topics = self._push(connection, entry, pushes, bodies) if pushes else set()
         namespace.ring({*topics, _TOPIC})
         return written
 
@@ -80,6 +90,19 @@ class SqliteSchedules(Schedules):
             return inf if due_at is None else due_at.timestamp() - namespace.clock()
 
         return namespace.sleep_until(is_true, timeout_seconds, {_TOPIC}, until_due, is_always_rung=True)
+
+    def _push(
+        self, connection: sqlite3.Connection, entry: ScheduleEntry, pushes: Sequence[Push], bodies: Sequence[bytes]
+    ) -> set[str]:
+        """Push, and tell of what was created; returns the topics to ring."""
+        receipts, batch = self._broker.push_in(connection.cursor(), pushes, bodies)
+        calls = [push.envelope for push, receipt in zip(pushes, receipts, strict=True) if receipt.created]
+        lines: list[Line] = [
+            ("scheduled", batch.now, call.id, call.name, call.queue, 0, None, batch.now, None, event_of(entry, call))
+            for call in calls
+        ]
+        event_rows.append(connection, self._namespace, lines)
+        return batch.topics
 
     def _row(self, connection: sqlite3.Connection, entry_id: str) -> tuple[Any, ...] | None:
         row: tuple[Any, ...] | None = connection.execute(SQL["schedule_get"], (self._namespace.ns, entry_id)).fetchone()
