@@ -40,7 +40,9 @@ def parse(text: str, time_zone: str = "UTC", *, latitude: float | None = None, l
 
 def _macro(words: str, time_zone: str) -> Cron:
     if words.lower() == "@reboot":
-        raise InvalidSchedule("'@reboot' names no time; what has to run when a process starts belongs in `on_start`.")
+        raise InvalidSchedule(
+            "'@reboot' names no time, and schedules have no `on_start`; where you start your workers, run: stem enqueue NAME"
+        )
     if words.lower() not in MACROS:
         raise InvalidSchedule(f"{_shown(words)} is not a macro; there are {', '.join(MACROS)}.")
     return Cron(words, time_zone)
