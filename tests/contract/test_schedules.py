@@ -95,6 +95,17 @@ def test_the_version_grows_with_the_entry_and_not_with_its_state(store: Store) -
     assert edited is not None and edited.entry.version == 2
 
 
+def test_another_json_of_equal_python_values_is_a_new_version(store: Store) -> None:
+    first = put(store, msgspec.structs.replace(IT, args={"a": 1, "b": 2}))
+    assert first.entry.version == 1
+    for number, args in enumerate([{"a": True, "b": 2}, {"a": 1.0, "b": 2}, {"b": 2, "a": 1.0}, {"a": 1, "b": 2}]):
+        found = store.schedules.get("it")
+        assert found is not None
+        changed = msgspec.structs.replace(found.entry, args=args)
+        written = store.schedules.write(changed, found.state, revision=found.revision)
+        assert written is not None and written.entry.version == [2, 3, 3, 4][number]
+
+
 def test_tasks_are_pushed_with_the_state(store: Store) -> None:
     first = put(store, seconds=-1)
     pushes = [a_push("a", queue="default"), a_push("b", queue="default")]
@@ -190,6 +201,33 @@ def break_schedule(store: Store, entry_id: str) -> None:
         case _:
             query = f"UPDATE {schedules._namespace.schema}.schedules SET entry = '[' WHERE id = %s"
             schedules._namespace.client.transaction(lambda conn: conn.execute(query, [entry_id]))
+
+
+def test_an_id_that_is_no_text_hides_no_other_entry(durable_store: Store) -> None:
+    put(durable_store, named("fine"), -1)
+    put(durable_store, named("odd"), -2)
+    if not rename_to_rubbish(durable_store, "odd"):
+        return  # Postgres holds no such text
+    assert [each.entry.id for each in durable_store.schedules.all()] == ["fine"]
+    assert [each.entry.id for each in durable_store.schedules.due(limit=10)] == ["fine"]
+    assert durable_store.schedules.broken() == ["o\\xff"]
+    assert durable_store.schedules.delete("o\\xff") and durable_store.schedules.broken() == []
+
+
+def rename_to_rubbish(store: Store, entry_id: str) -> bool:
+    schedules: Any = store.schedules
+    match store.url.partition(":")[0]:
+        case "sqlite":
+            with schedules._namespace.database.writing() as connection:
+                connection.execute("UPDATE stem_schedules SET id = CAST(x'6fff' AS TEXT) WHERE id = ?", (entry_id,))
+        case "redis":
+            key, client = schedules._namespace.key("schedules"), schedules._namespace.client
+            client.call("HSET", key, b"o\xff", client.call("HGET", key, entry_id))
+            client.call("ZADD", f"{key}:due", 1, b"o\xff")
+            store.schedules.delete(entry_id)
+        case _:
+            return False
+    return True
 
 
 def test_a_wait_ends_with_a_change_and_when_an_entry_is_due(store: Store, open_store: OpenStore) -> None:

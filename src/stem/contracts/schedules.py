@@ -128,8 +128,16 @@ def versioned(entry: ScheduleEntry, stored: ScheduleEntry | None) -> ScheduleEnt
     """Return the entry with the version that it gets when it is stored: one more than before if it differs."""
     if stored is None:
         return msgspec.structs.replace(entry, version=1)
-    is_same = msgspec.structs.replace(entry, version=stored.version) == stored
+    is_same = is_same_entry(entry, stored)
     return msgspec.structs.replace(entry, version=stored.version if is_same else stored.version + 1)
+
+
+def is_same_entry(entry: ScheduleEntry, stored: ScheduleEntry) -> bool:
+    """Whether they are the same JSON but for the version. Python would take 1 for True."""
+    one, other = (
+        msgspec.json.encode(msgspec.structs.replace(each, version=0), order="deterministic") for each in (entry, stored)
+    )
+    return one == other
 
 
 def event_of(entry: ScheduleEntry, envelope: Envelope) -> dict[str, Any]:

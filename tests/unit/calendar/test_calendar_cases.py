@@ -191,7 +191,7 @@ def test_case_13_a_hostile_range_is_refused_before_it_is_expanded(field: str) ->
 
 @pytest.mark.parametrize("macro", ["@reboot", "@REBOOT"])
 def test_case_14_reboot_is_refused_with_a_sentence_that_names_on_start(macro: str) -> None:
-    with pytest.raises(InvalidSchedule, match="have no `on_start`; .* stem enqueue NAME"):
+    with pytest.raises(InvalidSchedule, match=r"have no `on_start`; .* stem enqueue NAME"):
         parse(macro)
 
 

@@ -76,16 +76,17 @@ class PostgresSchedules(Schedules):
         return None
 
     def wait(self, *, timeout_seconds: float) -> bool:
-        before: Row | None = None
+        before: tuple[list[Row], int | None] | None = None
         due_at = inf  # by the machine's monotonic clock
 
         def look(left: float) -> bool:
             nonlocal before, due_at
-            (figures,) = self._namespace.query("schedules_changed", timeout_seconds=left)
+            latest = self._namespace.query("schedules_changed", timeout_seconds=left)
+            earliest = next(self._by_due(within=inf, limit=1, timeout_seconds=left), None)
+            figures = (latest, None if earliest is None else earliest[0].revision)
             if before is not None and figures != before:  # the notification was lost, or a pooler swallows all
                 return True
             before = figures
-            earliest = next(self._by_due(within=inf, limit=1, timeout_seconds=left), None)
             due_at = inf if earliest is None else monotonic() + earliest[2]
             return due_at <= monotonic()
 

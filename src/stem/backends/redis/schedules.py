@@ -50,7 +50,10 @@ class RedisSchedules(Schedules):
         return Scheduled(new, state, written) if written else None
 
     def delete(self, entry_id: str) -> bool:
-        return bool(self._namespace.run("schedule_delete", {"id": entry_id}))
+        if self._namespace.run("schedule_delete", {}, entry_id.encode()):
+            return True
+        unreadable = (name for name in self._raw() if _shown(name) == entry_id)
+        return any(self._namespace.run("schedule_delete", {}, name) for name in unreadable)
 
     def due(self, *, limit: int) -> list[Scheduled]:
         found: dict[str, Scheduled] = {}  # by id: what moves between two stretches may come twice
@@ -89,9 +92,12 @@ class RedisSchedules(Schedules):
 
     def _read_all(self) -> Iterator[tuple[str, Scheduled | None]]:
         """All entries by id; None for one that cannot be read."""
-        flat: list[bytes] = self._namespace.client.call("HGETALL", self._namespace.key(KEY))
-        stored = {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
+        stored = {_shown(name): value for name, value in self._raw().items()}
         return ((entry_id, scheduled_or_none(entry_id, stored[entry_id])) for entry_id in sorted(stored))
+
+    def _raw(self) -> dict[bytes, bytes]:
+        flat: list[bytes] = self._namespace.client.call("HGETALL", self._namespace.key(KEY))
+        return dict(zip(flat[::2], flat[1::2], strict=True))
 
     def _first(self, *, within: float | None = None) -> tuple[int, int, Scheduled | None]:
         """The number of the last change, and the entry that is due first, with the microseconds until then.
@@ -114,7 +120,12 @@ class RedisSchedules(Schedules):
         """The number of the last change, and a stretch of the entries by due time, with the microseconds until then."""
         given = {"skip": skip, "limit": limit, "is_due": is_due}
         change, *rows = self._namespace.run("schedule_due", given, within=within)
-        return int(change), [(int(due_in), scheduled_or_none(name.decode(), stored)) for name, due_in, stored in rows]
+        return int(change), [(int(due_in), scheduled_or_none(_shown(name), stored)) for name, due_in, stored in rows]
+
+
+def _shown(raw: bytes) -> str:
+    """The id; a hand may have written one that is not UTF-8."""
+    return raw.decode(errors="backslashreplace")
 
 
 def _event(entry: ScheduleEntry, call: Envelope) -> tuple[str, str, str]:

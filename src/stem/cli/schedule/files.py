@@ -1,7 +1,6 @@
 """`stem schedule apply` and `export`: schedules as a YAML file."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -21,6 +20,7 @@ def apply(session: Session, path: Path) -> None:
     Example: stem schedule apply -f schedules.yaml
     """
     from stem.client.schedules.file import read_schedules
+    from stem.contracts.schedules import is_same_entry
     from stem.scheduler.entries import EntryWriter, ScheduleChanged, edited
 
     entries = read_schedules(path, is_required=True, most_bytes=MOST_BYTES)
@@ -30,7 +30,7 @@ def apply(session: Session, path: Path) -> None:
         for entry in entries:
             found = store.schedules.get(entry.id)
             changed_entry = edited(entry, found)
-            if found is not None and _same(found.entry, changed_entry):
+            if found is not None and is_same_entry(found.entry, writer.sealed(changed_entry)):
                 continue
             if writer.save(changed_entry, found) is None:
                 raise ScheduleChanged(
@@ -63,9 +63,3 @@ def export(session: Session) -> None:
         printing.json({"schedules": plain})
     else:
         click.echo(yaml.safe_dump({"schedules": plain}, sort_keys=False, allow_unicode=False).rstrip())
-
-
-def _same(stored: Any, entry: Any) -> bool:
-    import msgspec
-
-    return bool(msgspec.structs.replace(stored, version=0, seal="") == entry)
