@@ -28,6 +28,7 @@ log = logging.getLogger("stem.beat")
 LEADER_LOCK = "scheduler.leader"
 LEADER_SECONDS = 6.0  # a leader that is frozen or gone is replaced after this
 ROUND_SECONDS = 2.0  # the leader renews its lock this often
+OVERDUE_SECONDS = 1.0  # what is due for longer, any scheduler fires: the leader may be gone
 DUE_AT_ONCE = 500
 MOST_SET_BACK = timedelta(seconds=5)
 
@@ -35,7 +36,8 @@ MOST_SET_BACK = timedelta(seconds=5)
 class Beat:
     """A thread that fires the entries of the app's store.
 
-    Leadership only saves work: two that believe to lead write the same revision, and one of them is refused.
+    Leadership only saves work: two that fire the same entry write the same revision, and one of them is refused. So nobody
+    waits for the lease of a leader that has died.
     """
 
     def __init__(self, app: "Stem", name: str) -> None:
@@ -65,13 +67,12 @@ class Beat:
             self._step_down()
 
     def tick(self) -> int:
-        """Fire what is due now if this scheduler leads; returns how many tasks were enqueued."""
+        """Fire what is due now if this scheduler leads, else what is overdue; returns how many tasks were enqueued."""
         self._lead()
-        if not self.is_leader:
-            return 0
-        self._watch_clock()
+        if self.is_leader:
+            self._watch_clock()
         before = self.fired
-        for scheduled in self._app.store.schedules.due(limit=DUE_AT_ONCE):
+        for scheduled in self._due():
             if self._stopped.is_set():
                 break
             self._fire(scheduled)
@@ -84,7 +85,7 @@ class Beat:
                 self._backoff.succeeded()
                 self._app.store.schedules.wait(timeout_seconds=ROUND_SECONDS)
                 if not self.is_leader:
-                    self._stopped.wait(ROUND_SECONDS / 2)  # a follower is woken by every entry that is due
+                    self._stopped.wait(OVERDUE_SECONDS)  # a follower is woken by every entry that is due
             except Exception as error:  # noqa: BLE001 - without this thread nothing would be scheduled any more
                 self.is_leader = False  # an error while taking the lead is not having it
                 if not self._backoff.is_failing:
@@ -99,6 +100,15 @@ class Beat:
             log.info("beat.promoted" if is_leader else "beat.demoted: another scheduler leads")
             self._seen_at = None
         self.is_leader = is_leader
+
+    def _due(self) -> list[Scheduled]:
+        found = self._app.store.schedules.due(limit=DUE_AT_ONCE)
+        if self.is_leader or not found:
+            return found
+        horizon = self._now() - timedelta(seconds=OVERDUE_SECONDS)
+        overdue = [each for each in found if each.state.due_at is not None and each.state.due_at < horizon]
+        random.shuffle(overdue)  # beside a leader that is only slow, most writes then meet nobody else's
+        return overdue
 
     def _step_down(self) -> None:
         try:

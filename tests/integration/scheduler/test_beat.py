@@ -1,5 +1,7 @@
 """Schedulers on real stores: each instant once, whoever fires it; what code, operators and strangers write."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from threading import Thread
 from typing import Any
@@ -11,9 +13,9 @@ from stem import Settings, Stem
 from stem.core.errors import SignatureInvalid
 from stem.core.lifecycle import State
 from stem.core.record import TaskFilter
-from stem.scheduler.beat import Beat
+from stem.scheduler.beat import LEADER_LOCK, Beat
 from stem.scheduler.entries import run_now, task_id_of
-from support.scheduling import due, now, tasks, writer
+from support.scheduling import due, now, stored, tasks, writer
 from support.until import until
 
 KEYS = "k1:hmac-sha256:" + "A" * 43 + "="
@@ -59,13 +61,35 @@ def test_one_leads_and_another_follows_when_it_stops(app: Stem) -> None:
     assert second.is_leader
 
 
+def test_case_17_nobody_waits_for_the_lease_of_a_leader_that_has_died(app: Stem) -> None:
+    assert app.store.locks.acquire(LEADER_LOCK, owner="died", ttl_seconds=600)
+    with running(app) as beat:
+        due(app)
+        until(lambda: beat.fired == 1, seconds=20)
+        assert not beat.is_leader
+    assert stored(app).state.history[-1].at - stored(app).state.history[-1].instant < timedelta(seconds=5)
+
+
+def test_a_follower_leaves_to_the_leader_what_is_only_just_due(app: Stem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stem.scheduler.beat.OVERDUE_SECONDS", 60.0)
+    assert app.store.locks.acquire(LEADER_LOCK, owner="leads", ttl_seconds=600)
+    due(app)
+    assert Beat(app, "b").tick() == 0
+
+
 def test_a_running_scheduler_fires_an_entry_that_is_added_meanwhile(app: Stem) -> None:
-    beat = Beat(app, "a")
-    beat.start()
-    try:
+    with running(app):
         due(app)
         handle = app.handle(task_id_of(app.settings.namespace, "it", _last_instant(app)))
         assert handle.status().state is State.QUEUED
+
+
+@contextmanager
+def running(app: Stem) -> Iterator[Beat]:
+    beat = Beat(app, "a")
+    beat.start()
+    try:
+        yield beat
     finally:
         beat.stop()
 
