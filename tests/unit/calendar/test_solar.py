@@ -1,6 +1,6 @@
 """Solar entries against published times, and where the sun stays up or down."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -9,6 +9,7 @@ import pytest
 from stem.calendar.parse import parse
 from stem.calendar.solar import EVENTS, Solar, SolarEvent
 from stem.core.errors import InvalidSchedule
+from unit.calendar import almanac
 from unit.calendar.instants import at, following
 
 TOLERANCE = timedelta(minutes=2)
@@ -44,6 +45,27 @@ def test_within_two_minutes_of_published_times(
         found = Solar(event, latitude, longitude).next_after(at(f"{day}T00:00", time_zone))
         assert found is not None
         assert abs(found - at(f"{day}T{time}", time_zone)) <= TOLERANCE, (event, found.astimezone(ZoneInfo(time_zone)))
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("place", [LONDON, NEW_YORK, SYDNEY, BERLIN, SINGAPORE], ids=lambda place: place[2])
+def test_within_a_minute_of_a_second_method_all_year(event: SolarEvent, place: tuple[float, float, str]) -> None:
+    latitude, longitude, _ = place
+    for number in range(0, 366, 3):
+        day = date(2024, 1, 1) + timedelta(days=number)
+        expected = almanac.event(event, day, latitude, longitude)
+        found = Solar(event, latitude, longitude).next_after(expected - timedelta(hours=6))
+        assert found is not None and abs(found - expected) <= timedelta(minutes=1), (day, found, expected)
+
+
+@pytest.mark.parametrize(("place", "day", "times"), PUBLISHED, ids=lambda value: str(value))
+def test_the_published_times_agree_with_the_second_method(
+    place: tuple[float, float, str], day: str, times: dict[SolarEvent, str]
+) -> None:
+    latitude, longitude, time_zone = place
+    for event, time in times.items():
+        expected = almanac.event(event, date.fromisoformat(day), latitude, longitude)
+        assert abs(expected - at(f"{day}T{time}", time_zone)) <= TOLERANCE, event
 
 
 def test_a_day_without_the_event_is_skipped() -> None:
