@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from time import monotonic
-from typing import Any
 
 import msgspec
 import pytest
@@ -21,6 +20,7 @@ from stem.core.settings.app import Settings
 from support.asking import claim, depth
 from support.asking import ids as ids_of
 from support.builders import a_push
+from support.scheduling import break_schedule, rename_to_rubbish
 
 IT = ScheduleEntry(id="it", task="demo.add", spec="0 2 * * *")
 
@@ -106,7 +106,7 @@ def test_another_json_of_equal_python_values_is_a_new_version(store: Store) -> N
         assert written is not None and written.entry.version == [2, 3, 3, 4][number]
 
 
-def test_tasks_are_pushed_with_the_state(store: Store) -> None:
+def test_case_16_tasks_are_pushed_with_the_state(store: Store) -> None:
     first = put(store, seconds=-1)
     pushes = [a_push("a", queue="default"), a_push("b", queue="default")]
     assert store.schedules.write(first.entry, at(store, 60), revision=first.revision, pushes=pushes)
@@ -155,7 +155,7 @@ def test_without_entries_nothing_is_due(store: Store) -> None:
     assert store.schedules.due(limit=10) == [] and store.schedules.next_due_at() is None
 
 
-def test_of_many_that_fire_an_instant_one_succeeds(store: Store, open_store: OpenStore) -> None:
+def test_case_15_of_many_that_fire_an_instant_one_succeeds(store: Store, open_store: OpenStore) -> None:
     first = put(store, seconds=-1)
     stores = [open_store() for _ in range(8)]
 
@@ -169,7 +169,7 @@ def test_of_many_that_fire_an_instant_one_succeeds(store: Store, open_store: Ope
     assert depth(store).ready == 1
 
 
-def test_an_entry_that_cannot_be_read_is_named_and_the_others_go_on(durable_store: Store) -> None:
+def test_case_28_an_entry_that_cannot_be_read_is_named_and_the_others_go_on(durable_store: Store) -> None:
     put(durable_store, named("broken"), -2)
     put(durable_store, named("fine"), -1)
     break_schedule(durable_store, "broken")
@@ -189,20 +189,6 @@ def test_an_entry_that_cannot_be_read_is_named_and_the_others_go_on(durable_stor
     assert durable_store.schedules.broken() == []
 
 
-def break_schedule(store: Store, entry_id: str) -> None:
-    """Write rubbish in its place, as only a hand can."""
-    schedules: Any = store.schedules
-    match store.url.partition(":")[0]:
-        case "sqlite":
-            with schedules._namespace.database.writing() as connection:
-                connection.execute("UPDATE stem_schedules SET entry = '[' WHERE id = ?", (entry_id,))
-        case "redis":
-            schedules._namespace.client.call("HSET", schedules._namespace.key("schedules"), entry_id, b"rubbish")
-        case _:
-            query = f"UPDATE {schedules._namespace.schema}.schedules SET entry = '[' WHERE id = %s"
-            schedules._namespace.client.transaction(lambda conn: conn.execute(query, [entry_id]))
-
-
 def test_an_id_that_is_no_text_hides_no_other_entry(durable_store: Store) -> None:
     put(durable_store, named("fine"), -1)
     put(durable_store, named("odd"), -2)
@@ -212,22 +198,6 @@ def test_an_id_that_is_no_text_hides_no_other_entry(durable_store: Store) -> Non
     assert [each.entry.id for each in durable_store.schedules.due(limit=10)] == ["fine"]
     assert durable_store.schedules.broken() == ["o\\xff"]
     assert durable_store.schedules.delete("o\\xff") and durable_store.schedules.broken() == []
-
-
-def rename_to_rubbish(store: Store, entry_id: str) -> bool:
-    schedules: Any = store.schedules
-    match store.url.partition(":")[0]:
-        case "sqlite":
-            with schedules._namespace.database.writing() as connection:
-                connection.execute("UPDATE stem_schedules SET id = CAST(x'6fff' AS TEXT) WHERE id = ?", (entry_id,))
-        case "redis":
-            key, client = schedules._namespace.key("schedules"), schedules._namespace.client
-            client.call("HSET", key, b"o\xff", client.call("HGET", key, entry_id))
-            client.call("ZADD", f"{key}:due", 1, b"o\xff")
-            store.schedules.delete(entry_id)
-        case _:
-            return False
-    return True
 
 
 def test_a_wait_ends_with_a_change_and_when_an_entry_is_due(store: Store, open_store: OpenStore) -> None:

@@ -148,7 +148,7 @@ class Beat:
             task_id = task_id_of(self._app.settings.namespace, scheduled.entry.id, instant)
             try:
                 pushes.append(push_of(self._app, decision.entry, instant, task_id=task_id))
-                runs.append(ScheduleRun(instant, now, task_id))
+                runs.append(ScheduleRun(instant, now, task_id, self._doubt(scheduled.entry.task)))
             except InvalidTask as error:  # the task's signature has changed, say
                 log.error("schedule.refused id=%s instant=%s: %s", scheduled.entry.id, instant.isoformat(), error)
                 runs.append(ScheduleRun(instant, now, None, str(error)))
@@ -166,6 +166,11 @@ class Beat:
                 log.info(
                     "schedule.fired id=%s instant=%s task=%s", scheduled.entry.id, run.instant.isoformat(), run.task_id
                 )
+
+    def _doubt(self, task: str) -> str:
+        """A task whose code is gone is enqueued all the same, for the dead letters; its entry shows why."""
+        tasks = self._app.tasks
+        return f"the app has no task {task}" if tasks and task not in tasks else ""
 
     def _cancel(self, entry_id: str, task_id: str) -> None:
         """Stop the run before. The new one is due whether that succeeds or not."""

@@ -18,7 +18,7 @@ from stem.core.errors import UsageError
 from stem.core.ids import uuid7
 from stem.core.settings.app import Settings
 from stem.runtime.keys import Keyring
-from stem.scheduler.decide import upcoming
+from stem.scheduler.decide import LATE_SECONDS, upcoming
 from stem.scheduler.sealing import check_seal, sealed
 
 if TYPE_CHECKING:
@@ -50,12 +50,14 @@ class EntryWriter:
     def save(self, entry: ScheduleEntry, found: Scheduled | None, *, is_broken: bool = False) -> Scheduled | None:
         """Create the entry, or replace the one found; None if that has changed meanwhile.
 
-        Its next instant is counted from now if it is new, enabled again or has another calendar. The runs so far are kept.
+        Its next instant is counted from now if it is new, enabled again or has another calendar. The runs so far are kept, and
+        so is an instant that is due and not enqueued yet.
         """
         check_entry(entry)
+        now = self._now()
         state = ScheduleState() if found is None else found.state
-        if found is None or _moves(found.entry, entry):
-            state = upcoming(entry, calendar_of(entry), self._now(), random.random(), state)  # noqa: S311 - no secret
+        if found is None or (_moves(found.entry, entry) and not _is_being_fired(found, now)):
+            state = upcoming(entry, calendar_of(entry), now, random.random(), state)  # noqa: S311 - no secret
         revision = found.revision if found is not None else None if is_broken else 0
         return self.schedules.write(self.sealed(entry), state, revision=revision)
 
@@ -147,6 +149,13 @@ def _moves(before: ScheduleEntry, after: ScheduleEntry) -> bool:
     fields = ("spec", "time_zone", "latitude", "longitude", "jitter_seconds", "starts_at", "ends_at", "max_runs")
     is_enabled_again = after.is_enabled and not before.is_enabled
     return is_enabled_again or any(getattr(before, name) != getattr(after, name) for name in fields)
+
+
+def _is_being_fired(found: Scheduled, now: datetime) -> bool:
+    """Whether its instant has come a moment ago: what a later edit says holds from the next one on."""
+    due_at = found.state.due_at
+    lately = now - timedelta(seconds=LATE_SECONDS)
+    return found.entry.is_enabled and due_at is not None and lately < due_at <= now
 
 
 def _between(calendar: Entry, since: datetime, until: datetime) -> list[datetime]:

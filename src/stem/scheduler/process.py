@@ -51,9 +51,9 @@ class Scheduler:
         of the configuration file are stored with those of the code. Raises ConfigError."""
         self.name = name or default_name()
         self._app = app
-        self._owners = [Declarations("code", origin, app.schedules)]
-        if config_file is not None:
-            self._owners.append(Declarations("file", origin, read_schedules(config_file)))
+        self._origin = origin
+        self._filed = None if config_file is None else Declarations("file", origin, read_schedules(config_file))
+        self._broken: list[str] = []  # entries that the log has told of
         self._stopped = Event()
         self._beat = Beat(app, self.name)
         self._steering = BeatSteering(self.name, app.settings.namespace, self._beat, self._stopped.set)
@@ -89,8 +89,6 @@ class Scheduler:
         for ticker in self._tickers:
             ticker.start()
         log.info("beat.started name=%s entries=%d", self.name, len(app.store.schedules.all()))
-        for entry_id in app.store.schedules.broken():
-            log.error("schedule.unreadable id=%s: write it anew, or remove it with: stem schedule remove", entry_id)
 
     def stop(self) -> None:
         self._steering.is_draining = True
@@ -116,7 +114,14 @@ class Scheduler:
         self._stopped.set()
 
     def _store_declared(self) -> None:
-        store_declared(EntryWriter.of(self._app.store, self._app.settings), *self._owners)
+        coded = Declarations("code", self._origin, self._app.schedules)
+        owners = [coded] if self._filed is None else [coded, self._filed]
+        store_declared(EntryWriter.of(self._app.store, self._app.settings), *owners)
+        broken = self._app.store.schedules.broken()
+        for entry_id in broken:
+            if entry_id not in self._broken:
+                log.error("schedule.unreadable id=%s: write it anew, or remove it with: stem schedule remove", entry_id)
+        self._broken = broken
 
     def _make_control(self) -> ControlListener:
         settings, store = self._app.settings, self._app.store

@@ -1,21 +1,20 @@
 """Schedulers on real stores: each instant once, whoever fires it; what code, operators and strangers write."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
-from threading import Thread
 from typing import Any
 
 import msgspec
 import pytest
 
 from stem import Settings, Stem
+from stem.core.delivery import DeadFilter
 from stem.core.errors import SignatureInvalid
 from stem.core.lifecycle import State
 from stem.core.record import TaskFilter
-from stem.scheduler.beat import LEADER_LOCK, Beat
+from stem.scheduler.beat import Beat
 from stem.scheduler.entries import run_now, task_id_of
-from support.scheduling import due, now, stored, tasks, writer
+from stem.worker.supervisor import Worker
+from support.scheduling import due, now, running, stored, writer
 from support.until import until
 
 KEYS = "k1:hmac-sha256:" + "A" * 43 + "="
@@ -35,63 +34,11 @@ def test_what_is_due_is_enqueued_with_its_schedule_in_its_meta(app: Stem) -> Non
     assert Beat(app, "b").tick() == 0
 
 
-def test_schedulers_that_all_believe_to_lead_enqueue_an_instant_once(app: Stem) -> None:
-    for number in range(5):
-        due(app, f"entry-{number}")
-    beats = [Beat(app, f"beat-{number}") for number in range(5)]
-    for beat in beats:
-        beat._lead = lambda: None  # type: ignore[method-assign]
-        beat.is_leader = True
-    threads = [Thread(target=beat.tick) for beat in beats]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(tasks(app)) == 5
-    assert sum(beat.fired for beat in beats) == 5
-
-
-def test_one_leads_and_another_follows_when_it_stops(app: Stem) -> None:
-    first, second = Beat(app, "a"), Beat(app, "b")
-    first.tick()
-    second.tick()
-    assert (first.is_leader, second.is_leader) == (True, False)
-    first._step_down()
-    second.tick()
-    assert second.is_leader
-
-
-def test_case_17_nobody_waits_for_the_lease_of_a_leader_that_has_died(app: Stem) -> None:
-    assert app.store.locks.acquire(LEADER_LOCK, owner="died", ttl_seconds=600)
-    with running(app) as beat:
-        due(app)
-        until(lambda: beat.fired == 1, seconds=20)
-        assert not beat.is_leader
-    assert stored(app).state.history[-1].at - stored(app).state.history[-1].instant < timedelta(seconds=5)
-
-
-def test_a_follower_leaves_to_the_leader_what_is_only_just_due(app: Stem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stem.scheduler.beat.OVERDUE_SECONDS", 60.0)
-    assert app.store.locks.acquire(LEADER_LOCK, owner="leads", ttl_seconds=600)
-    due(app)
-    assert Beat(app, "b").tick() == 0
-
-
 def test_a_running_scheduler_fires_an_entry_that_is_added_meanwhile(app: Stem) -> None:
     with running(app):
         due(app)
         handle = app.handle(task_id_of(app.settings.namespace, "it", _last_instant(app)))
         assert handle.status().state is State.QUEUED
-
-
-@contextmanager
-def running(app: Stem) -> Iterator[Beat]:
-    beat = Beat(app, "a")
-    beat.start()
-    try:
-        yield beat
-    finally:
-        beat.stop()
 
 
 def _last_instant(app: Stem) -> datetime:
@@ -102,10 +49,17 @@ def _last_instant(app: Stem) -> datetime:
     return until(ran)
 
 
-def test_an_entry_whose_task_has_vanished_is_enqueued_for_the_dead_letters(app: Stem) -> None:
+def test_case_31_an_entry_whose_task_has_vanished_shows_it_and_its_calls_become_dead_letters(app: Stem) -> None:
     due(app, task="gone.with.the.code")
-    assert Beat(app, "a").tick() == 1
-    assert Beat(app, "a").tick() == 0
+    beat = Beat(app, "a")
+    assert beat.tick() == 1 and beat.tick() == 0
+    run = stored(app).state.history[-1]
+    assert (run.reason, stored(app).entry.is_enabled) == ("the app has no task gone.with.the.code", True)
+    assert stored(app).state.instant is not None
+    with Worker(app, in_process=True):
+        until(lambda: app.store.deadletters.page(DeadFilter(), limit=10).items, seconds=30)
+    (letter,) = app.store.deadletters.page(DeadFilter(), limit=10).items
+    assert letter.envelope.id == run.task_id
 
 
 def test_arguments_that_no_longer_fit_are_in_the_history_and_the_entry_goes_on(app: Stem) -> None:
@@ -117,7 +71,7 @@ def test_arguments_that_no_longer_fit_are_in_the_history_and_the_entry_goes_on(a
     assert found.state.instant is not None and found.state.instant > now(app)
 
 
-def test_an_unreadable_calendar_stops_only_its_own_entry(app: Stem) -> None:
+def test_case_28_an_unreadable_calendar_stops_only_its_own_entry(app: Stem) -> None:
     due(app, "broken", spec="0 0 31 2 *")
     due(app, "fine")
     beat = Beat(app, "a")
@@ -136,7 +90,7 @@ def test_an_entry_that_somebody_wrote_wrongly_stops_only_itself(app: Stem, optio
     assert found is not None and found.state.history[-1].reason
 
 
-def test_a_run_is_cancelled_for_the_next_one(app: Stem) -> None:
+def test_case_29_a_run_is_cancelled_for_the_next_one(app: Stem) -> None:
     instant = due(app, spec="every 1 second", overlap="cancel-other")
     beat = Beat(app, "a")
     assert beat.tick() == 1
@@ -144,24 +98,6 @@ def test_a_run_is_cancelled_for_the_next_one(app: Stem) -> None:
     until(lambda: beat.tick() == 1)
     assert first.status().state is State.CANCELLED
     assert _last_instant(app) > instant
-
-
-def test_the_store_set_back_silences_nothing_and_repeats_nothing(app: Stem) -> None:
-    due(app)
-    beat = Beat(app, "a")
-    beat.tick()
-    found = app.store.schedules.get("it")
-    assert found is not None
-    future = now(app) + timedelta(days=900)
-    state = msgspec.structs.replace(found.state, last_run_at=future, instant=future, due_at=future)
-    app.store.schedules.write(found.entry, state, revision=found.revision)
-    Beat(app, "a").tick()  # another leads: nothing happens
-    beat._seen_at = None
-    beat.tick()
-    found = app.store.schedules.get("it")
-    assert found is not None and found.state.instant is not None
-    assert found.state.instant < now(app) + timedelta(hours=1)
-    assert len(tasks(app)) == 1
 
 
 # Keys

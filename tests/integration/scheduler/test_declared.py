@@ -2,18 +2,21 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from stem import Settings, Stem
+from stem.client.schedules.check import calendar_of
 from stem.contracts.schedules import ScheduleEntry
+from stem.contracts.store import Store
 from stem.core.errors import ConfigError, InvalidSchedule, InvalidTask, SignatureInvalid
 from stem.scheduler.beat import Beat
 from stem.scheduler.declared import RETIRED, Declarations, store_declared
 from stem.scheduler.entries import backfill, edited, run_now
 from stem.scheduler.process import Scheduler
-from support.scheduling import due, now, stored, tasks, writer
+from support.scheduling import break_schedule, due, now, stored, tasks, writer
 
 KEYS = "k1:hmac-sha256:" + "A" * 43 + "="
 
@@ -23,7 +26,7 @@ def declare(app: Stem, *specs: str, origin: str = "shop:app") -> None:
     store_declared(writer(app), Declarations("code", origin, entries))
 
 
-def test_a_change_at_run_time_is_kept_until_the_code_changes(app: Stem) -> None:
+def test_case_27_a_change_at_run_time_is_kept_until_the_code_changes(app: Stem) -> None:
     declare(app, "0 2 * * *")
     writer(app).change("code-0", spec="0 3 * * *")
     declare(app, "0 2 * * *")
@@ -36,7 +39,7 @@ def _spec(app: Stem) -> str:
     return stored(app, "code-0").entry.spec
 
 
-def test_an_entry_that_left_the_code_is_retired_and_comes_back_with_it(app: Stem) -> None:
+def test_case_27_an_entry_that_left_the_code_is_retired_and_comes_back_with_it(app: Stem) -> None:
     declare(app, "0 2 * * *", "0 3 * * *")
     declare(app, "0 2 * * *")
     declare(app, origin="other:app")
@@ -47,20 +50,22 @@ def test_an_entry_that_left_the_code_is_retired_and_comes_back_with_it(app: Stem
     assert all(each.entry.is_enabled for each in app.store.schedules.all())
 
 
-def test_an_edit_of_one_entry_moves_no_other(app: Stem) -> None:
+def test_case_25_an_edit_of_one_entry_moves_no_other(app: Stem) -> None:
     declare(app, "every 1 hour", "every 1 hour")
     before = app.store.schedules.get("code-1")
     writer(app).change("code-0", spec="every 5 minutes")
     assert app.store.schedules.get("code-1") == before
 
 
-def test_runs_and_their_last_time_outlive_disabling(app: Stem) -> None:
+def test_case_26_runs_and_their_last_time_outlive_disabling_and_restarts(app: Stem) -> None:
     due(app)
     Beat(app, "a").tick()
     writer(app).change("it", is_enabled=False)
     saved = writer(app).change("it", is_enabled=True)
     assert saved.state.run_count == 1 and saved.state.last_run_at is not None
     assert Beat(app, "a").tick() == 0
+    with Scheduler(app):
+        assert stored(app).state.last_run_at == saved.state.last_run_at
 
 
 def test_a_run_by_hand_and_a_backfill(app: Stem) -> None:
@@ -119,9 +124,8 @@ def file(tmp_path: Path) -> Path:
 
 def load(app: Stem, file: Path | None, *entries: ScheduleEntry) -> None:
     """What a scheduler does when it starts with this file."""
-    scheduler = Scheduler(app, origin="shop:app", config_file=file)
-    scheduler._owners[0] = Declarations("code", "shop:app", entries)
-    scheduler._store_declared()
+    app._schedules = {entry.id: entry for entry in entries}
+    Scheduler(app, origin="shop:app", config_file=file)._store_declared()
 
 
 def test_case_27_the_file_declares_entries_of_its_own(app: Stem, file: Path) -> None:
@@ -178,11 +182,58 @@ def test_case_27_an_edit_of_an_entry_of_the_file_is_kept_until_the_file_changes(
     assert stored(app, "nightly").entry.spec == "0 3 * * *"
 
 
-def test_an_entry_of_the_file_that_was_removed_is_written_again(app: Stem, file: Path) -> None:
+def test_case_28_an_entry_of_the_file_that_was_evicted_is_written_again(app: Stem, file: Path) -> None:
     load(app, file)
     app.store.schedules.delete("nightly")
     load(app, file)
     assert stored(app, "nightly").entry.is_enabled
+
+
+def test_case_28_a_corrupt_entry_is_named_and_one_of_the_code_heals(
+    durable_store: Store, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Stem(settings=Settings(broker_url=durable_store.url, namespace=namespace, timeout_seconds=30.0)) as app:
+        load(app, None, ScheduleEntry(id="coded", task="note", spec="@daily"))
+        due(app, "added")
+        due(app, "fine")
+        for entry_id in ("coded", "added"):
+            break_schedule(app.store, entry_id)
+        assert Beat(app, "a").tick() == 1
+        load(app, None, ScheduleEntry(id="coded", task="note", spec="@daily"))
+        assert stored(app, "coded").entry.is_enabled
+        errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert len(errors) == 1 and errors[0].startswith("schedule.unreadable id=added")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"args": {"text": "new"}}, {"spec": "0 2 * * *"}, {"spec": "@daily", "misfire": "all"}]
+)
+def test_case_24_an_entry_that_is_edited_while_it_is_due_runs_once(app: Stem, changes: dict[str, Any]) -> None:
+    instant = due(app)
+    (read,) = app.store.schedules.due(limit=10)
+    saved = writer(app).change("it", **changes)
+    beat = Beat(app, "a")
+    beat._fire(read)  # by a scheduler that read it before the edit: its write is refused
+    assert beat.fired == 0
+    assert beat.tick() == 1 and beat.tick() == 0
+    state = stored(app).state
+    assert [run.instant for run in state.history if run.task_id] == [instant]
+    assert state.instant is not None and state.instant > now(app)
+    assert stored(app).entry.version == saved.entry.version == 2
+    if "spec" in changes:  # from now on by the new calendar
+        assert state.instant == calendar_of(saved.entry).next_after(now(app))
+
+
+def test_case_24_an_entry_that_is_disabled_while_it_is_due_does_not_run(app: Stem) -> None:
+    due(app)
+    writer(app).change("it", is_enabled=False)
+    assert Beat(app, "a").tick() == 0
+
+
+def test_an_instant_that_nobody_fired_for_long_is_not_kept_by_an_edit(app: Stem) -> None:
+    due(app, seconds_ago=3600)
+    writer(app).change("it", spec="@daily")
+    assert Beat(app, "a").tick() == 0
 
 
 def test_an_entry_that_moves_from_the_file_to_the_code_keeps_its_edit(app: Stem, file: Path) -> None:

@@ -79,7 +79,7 @@ def show(session: Session, schedule_id: str) -> None:
         }
     )
     rows = [
-        (times.written(run.instant), run.task_id or "-", outcomes.get(run.task_id or "", run.reason))
+        (times.written(run.instant), run.task_id or "-", _told(outcomes.get(run.task_id or "", ""), run.reason))
         for run in reversed(state.history[-LINES:])
     ]
     if rows:
@@ -127,6 +127,10 @@ def _state(found: "Scheduled") -> str:
     if not found.entry.is_enabled:
         return "disabled"
     return "on" if found.state.instant is not None else "over"
+
+
+def _told(outcome: str, reason: str) -> str:
+    return f"{outcome}: {reason}" if outcome and reason else outcome or reason
 
 
 def _outcomes(store: "Store", found: "Scheduled") -> dict[str, str]:
