@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from stem.contracts.schedules import Scheduled, ScheduleEntry
-from stem.core.errors import ConfigError, SignatureInvalid
+from stem.core.errors import ConfigError
 from stem.core.ids import content_key
 from stem.scheduler.entries import EntryWriter
 
@@ -56,7 +56,8 @@ def _by_id(owners: Sequence[Declarations]) -> dict[str, ScheduleEntry]:
 
 
 def _store(writer: EntryWriter, entry: ScheduleEntry, found: Scheduled | None, *, is_broken: bool) -> None:
-    if found is not None and found.entry.declared == entry.declared and _is_signed(writer, found):
+    # Saving signs, so what is kept has to be signed already: else a stranger's entry would become ours.
+    if found is not None and found.entry.declared == entry.declared and writer.is_signed(found.entry):
         if (found.entry.source, found.entry.origin) == (entry.source, entry.origin):
             return
         # It has moved, from code to file say. An edit at run time stays.
@@ -66,18 +67,9 @@ def _store(writer: EntryWriter, entry: ScheduleEntry, found: Scheduled | None, *
 
 
 def _retire(writer: EntryWriter, found: Scheduled) -> None:
-    if not found.entry.declared or not _is_signed(writer, found):
+    if not found.entry.declared or not writer.is_signed(found.entry):
         return
     note = RETIRED[found.entry.source]
     entry = msgspec.structs.replace(found.entry, is_enabled=False, note=note, declared="")
     if writer.save(entry, found):
         log.info("schedule.retired id=%s", entry.id)
-
-
-def _is_signed(writer: EntryWriter, found: Scheduled) -> bool:
-    """Saving would sign it, so it has to be signed before: else a stranger's entry would become ours."""
-    try:
-        writer.check_seal(found.entry)
-    except SignatureInvalid:
-        return False
-    return True

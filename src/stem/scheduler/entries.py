@@ -14,7 +14,7 @@ from stem.client.schedules.check import calendar_of, check_entry
 from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState
 from stem.contracts.store import Store
 from stem.core.envelope import Push
-from stem.core.errors import UsageError
+from stem.core.errors import SignatureInvalid, UsageError
 from stem.core.ids import uuid7
 from stem.core.settings.app import Settings
 from stem.runtime.keys import Keyring
@@ -72,6 +72,13 @@ class EntryWriter:
             )
         return saved
 
+    def edited(self, entry: ScheduleEntry, found: Scheduled | None) -> ScheduleEntry:
+        """Return the entry as an edit of the one found: who declared that remains its owner, and may change it again."""
+        if found is None or not self.is_signed(found.entry):
+            return entry
+        before = found.entry
+        return msgspec.structs.replace(entry, source=before.source, origin=before.origin, declared=before.declared)
+
     def sealed(self, entry: ScheduleEntry) -> ScheduleEntry:
         return sealed(entry, self._keyring, self._store.namespace)
 
@@ -79,16 +86,16 @@ class EntryWriter:
         """Raises SignatureInvalid."""
         check_seal(entry, self._keyring, self._store.namespace)
 
+    def is_signed(self, entry: ScheduleEntry) -> bool:
+        """Whether it may be signed again after a change; without keys, any may."""
+        try:
+            self.check_seal(entry)
+        except SignatureInvalid:
+            return False
+        return True
+
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._store.upkeep.now(), UTC)
-
-
-def edited(entry: ScheduleEntry, found: Scheduled | None) -> ScheduleEntry:
-    """Return the entry as an edit of the one found: who declared that remains its owner, and may change it again."""
-    if found is None:
-        return entry
-    before = found.entry
-    return msgspec.structs.replace(entry, source=before.source, origin=before.origin, declared=before.declared)
 
 
 def find(schedules: Schedules, entry_id: str) -> Scheduled:

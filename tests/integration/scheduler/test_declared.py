@@ -14,7 +14,7 @@ from stem.contracts.store import Store
 from stem.core.errors import ConfigError, InvalidSchedule, InvalidTask, SignatureInvalid
 from stem.scheduler.beat import Beat
 from stem.scheduler.declared import RETIRED, Declarations, store_declared
-from stem.scheduler.entries import backfill, edited, run_now
+from stem.scheduler.entries import backfill, run_now
 from stem.scheduler.process import Scheduler
 from support.scheduling import break_schedule, due, now, stored, tasks, writer
 
@@ -95,7 +95,7 @@ def test_schedules_are_declared_above_tasks() -> None:
         with pytest.raises(InvalidSchedule, match="'61' is no minute"):
             app.schedule("61 * * * *", id="c", args={"text": "x"})(report)
         with pytest.raises(InvalidSchedule, match="overlap"):
-            app.schedule("@daily", id="c", args={"text": "x"}, overlap="sometimes")(report)  # type: ignore[typeddict-item]
+            app.schedule("@daily", id="c", args={"text": "x"}, overlap="sometimes")(report)  # type: ignore[arg-type]
         with pytest.raises(InvalidTask, match="needs an expression"):
             app.schedule(report)  # type: ignore[arg-type]
         with pytest.raises(InvalidTask, match="belongs above"):
@@ -173,7 +173,7 @@ def test_case_27_an_entry_that_left_the_file_is_retired_and_only_that(app: Stem,
 
 def test_case_27_an_edit_of_an_entry_of_the_file_is_kept_until_the_file_changes(app: Stem, file: Path) -> None:
     load(app, file)
-    applied = edited(ScheduleEntry(id="nightly", task="note", spec="0 5 * * *"), stored(app, "nightly"))
+    applied = writer(app).edited(ScheduleEntry(id="nightly", task="note", spec="0 5 * * *"), stored(app, "nightly"))
     assert writer(app).save(applied, stored(app, "nightly"))
     load(app, file)
     assert (stored(app, "nightly").entry.spec, stored(app, "nightly").entry.source) == ("0 5 * * *", "file")

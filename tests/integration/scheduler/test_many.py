@@ -15,7 +15,7 @@ from stem import Settings, Stem
 from stem.contracts.schedules import ScheduleEntry, ScheduleState
 from stem.core.errors import StoreUnavailable
 from stem.scheduler.beat import LEADER_LOCK, Beat
-from support.outages import Outage, PostgresFrozen, RedisFrozen
+from support.outages import PostgresFrozen, RedisFrozen
 from support.scheduling import due, now, running, stored, tasks, writer
 from support.until import until
 
@@ -172,7 +172,9 @@ def fill(app: Stem, state: ScheduleState) -> None:
 
 
 @pytest.mark.parametrize("kind", [RedisFrozen, PostgresFrozen])
-def test_case_30_a_stalled_store_call_has_a_deadline(kind: type[Outage], tmp_path: Path) -> None:
+def test_case_30_a_stalled_store_call_has_a_deadline(
+    kind: type[RedisFrozen] | type[PostgresFrozen], tmp_path: Path
+) -> None:
     outage = kind(tmp_path)
     try:
         with Stem(settings=Settings(broker_url=outage.url, timeout_seconds=1.0)) as app:

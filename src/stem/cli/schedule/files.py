@@ -21,7 +21,7 @@ def apply(session: Session, path: Path) -> None:
     """
     from stem.client.schedules.file import read_schedules
     from stem.contracts.schedules import is_same_entry
-    from stem.scheduler.entries import EntryWriter, ScheduleChanged, edited
+    from stem.scheduler.entries import EntryWriter, ScheduleChanged
 
     entries = read_schedules(path, is_required=True, most_bytes=MOST_BYTES)
     changed: list[str] = []
@@ -29,10 +29,10 @@ def apply(session: Session, path: Path) -> None:
         writer = EntryWriter.of(store, session.settings())
         for entry in entries:
             found = store.schedules.get(entry.id)
-            changed_entry = edited(entry, found)
-            if found is not None and is_same_entry(found.entry, writer.sealed(changed_entry)):
+            edited = writer.edited(entry, found)
+            if found is not None and is_same_entry(found.entry, writer.sealed(edited)):
                 continue
-            if writer.save(changed_entry, found) is None:
+            if writer.save(edited, found) is None:
                 raise ScheduleChanged(
                     f"Schedule {entry.id} was changed by somebody else meanwhile; apply the file again."
                 )
