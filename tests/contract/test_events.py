@@ -11,6 +11,7 @@ import pytest
 
 from conftest import OpenStore
 from stem.contracts.events import MAX_NOTE_BYTES
+from stem.contracts.schedules import ScheduleEntry, ScheduleState
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Report
 from stem.core.errors import UsageError
@@ -82,7 +83,9 @@ def test_endings_carry_when_the_task_was_enqueued_and_started(store: Store) -> N
 
 
 def test_every_kind_of_event_is_logged_by_the_change_it_tells_of(store: Store) -> None:
-    store.broker.push([a_push("a"), a_push("gone", expires=0), a_push("purged", delay=3600)])
+    entry = ScheduleEntry(id="it", task="demo.add", spec="@daily")
+    store.schedules.write(entry, ScheduleState(), revision=0, pushes=[a_push("a")])
+    store.broker.push([a_push("gone", expires=0), a_push("purged", delay=3600)])
     a = claim_one(store)
     assert claim(store) == []
     store.broker.purge("default")

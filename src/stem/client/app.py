@@ -10,6 +10,7 @@ import msgspec
 
 from stem.client.middleware import Hooks, Middleware
 from stem.client.run.context import TaskContext
+from stem.client.schedules.declare import ScheduleOptions, declared_entry
 from stem.client.send.handle import TaskHandle
 from stem.client.send.sender import Sender, result_of
 from stem.client.store_connection import StoreConnection
@@ -17,7 +18,6 @@ from stem.client.task.definition import defaults, define, elsewhere, routed, sam
 from stem.client.task.hints import OF_APPS, missing, option_meant
 from stem.client.task.options import CallOptions, Classes, Duration, TaskOptions
 from stem.client.task.policy import RetryOption
-from stem.client.task.schedule import ScheduleOptions, declared_entry
 from stem.client.task.task import AsyncTask, Decorator, TakesAnything, Task
 from stem.contracts.schedules import ScheduleEntry
 from stem.contracts.store import Store
@@ -152,8 +152,10 @@ class Stem:
     def schedule(self, spec: str, /, **options: Unpack[ScheduleOptions]) -> Callable[[TaskT], TaskT]:
         """Enqueue a task by the calendar: `@app.schedule("0 2 * * *")` above `@app.task`, once or several times.
 
-        A running `stem beat` reads the expression, stores the entry and enqueues it. Raises InvalidTask.
+        A running `stem beat` stores the entry and enqueues it. Raises InvalidSchedule, InvalidTask, InvalidArguments.
         """
+        if not isinstance(spec, str):
+            raise InvalidTask('@app.schedule needs an expression, such as @app.schedule("0 2 * * *"), above @app.task.')
 
         def declare(task: TaskT) -> TaskT:
             entry = declared_entry(task, spec, options)

@@ -30,10 +30,10 @@ class SqliteBroker(Broker):
         if connection is not None:
             with translated(self._namespace.database.path), joined(connection, self._namespace.database.path) as cursor:
                 # No ring: the commit is the caller's, and sleepers look for it.
-                receipts, _ = self._push(cursor, pushes, bodies)
+                receipts, _ = self.push_in(cursor, pushes, bodies)
                 return receipts
         with self._namespace.database.writing() as own:
-            receipts, batch = self._push(own.cursor(), pushes, bodies)
+            receipts, batch = self.push_in(own.cursor(), pushes, bodies)
         self._namespace.ring(batch.topics)
         self._pruner.prune_now_and_then()
         return receipts
@@ -103,14 +103,10 @@ class SqliteBroker(Broker):
     def purge(self, queue: str) -> int:
         return waiting.purge(self._namespace, queue)
 
-    def push_in(self, cursor: sqlite3.Cursor, pushes: Sequence[Push], bodies: Sequence[bytes]) -> set[str]:
-        """Push in an open transaction; returns the topics to ring once it is committed."""
-        _, batch = self._push(cursor, pushes, bodies)
-        return batch.topics
-
-    def _push(
+    def push_in(
         self, cursor: sqlite3.Cursor, pushes: Sequence[Push], bodies: Sequence[bytes]
     ) -> tuple[list[Receipt], WriteBatch]:
+        """Push in an open transaction. The batch has the time, and the topics to ring once the transaction is committed."""
         batch = WriteBatch(self._namespace, self._namespace.now())
         pushing = Pushing(self._namespace, batch, cursor, pushes)
         receipts = list(map(pushing.push, pushes, bodies))

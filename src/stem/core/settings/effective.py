@@ -40,6 +40,9 @@ OTHER_VARIABLES = (
     "STEM_WORKER_PIDFILE",
 )
 
+# Keys of a file that are no settings; `client.schedules.file` reads them.
+OTHER_KEYS = ("schedules",)
+
 # A block that is a bare text stands for its most important key.
 _SHORT = {"broker": "url", "results": "url", "revokes": "url", "signing": "keys"}
 
@@ -126,10 +129,14 @@ def merge(
     return merged
 
 
+def _is_read_apart(key: object) -> bool:
+    return _block_named(key) is not None or is_routes(key) or key in OTHER_KEYS
+
+
 def read_document(document: Mapping[Any, Any]) -> SourceValues:
-    """Read every block of a file except the routes, whose errors name their lines."""
-    top = {key: value for key, value in document.items() if _block_named(key) is None and not is_routes(key)}
-    readings = [read_block(_settings_in(""), "", top, neighbours=filter(None, _BLOCKS))]
+    """Read every block of a file except the schedules, and the routes, whose errors name their lines."""
+    top = {key: value for key, value in document.items() if not _is_read_apart(key)}
+    readings = [read_block(_settings_in(""), "", top, neighbours=filter(None, (*_BLOCKS, *OTHER_KEYS)))]
     for key, value in document.items():
         block = _block_named(key)
         if block is not None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Literal, assert_never
 
-from stem.scheduler.calendar.entry import Entry
+from stem.calendar.entry import Entry
 
 MisfirePolicy = Literal["skip", "once", "all"]
 MOST_AT_ONCE = 1_000

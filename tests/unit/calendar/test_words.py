@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from stem.calendar.cron import Cron, CronFields, read_cron
+from stem.calendar.parse import parse
+from stem.calendar.words import in_words
 from stem.core.errors import InvalidSchedule
-from stem.scheduler.calendar.cron import Cron, CronFields, read_cron
-from stem.scheduler.calendar.parse import parse
-from stem.scheduler.calendar.words import in_words
-from unit.scheduler.expressions import expression
+from unit.calendar.expressions import expression
 
 
 @pytest.mark.parametrize(

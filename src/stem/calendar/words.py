@@ -3,13 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
-from stem.scheduler.calendar.cron import Cron
-from stem.scheduler.calendar.cron_words import cron_in_words
-from stem.scheduler.calendar.entry import Entry
-from stem.scheduler.calendar.interval import EPOCH, Interval
-from stem.scheduler.calendar.listing import joined
-from stem.scheduler.calendar.once import Once
-from stem.scheduler.calendar.solar import Solar
+from stem.calendar.cron import Cron
+from stem.calendar.cron_words import cron_in_words
+from stem.calendar.entry import Entry
+from stem.calendar.interval import EPOCH, Interval
+from stem.calendar.listing import joined
+from stem.calendar.once import Once
+from stem.calendar.solar import Solar
 
 _HOUR = timedelta(hours=1)
 _UNITS = {"week": 7 * 86400, "day": 86400, "hour": 3600, "minute": 60, "second": 1}

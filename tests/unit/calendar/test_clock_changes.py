@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from stem.scheduler.calendar.parse import parse
+from stem.calendar.parse import parse
 
 MINUTE = timedelta(minutes=1)
 # A day around each change of 2026.

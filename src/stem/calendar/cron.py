@@ -7,9 +7,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 from cronsim import CronSim, CronSimError
 
-from stem.core.errors import InvalidSchedule
-from stem.scheduler.calendar.cron_field import KINDS, CronField, read_field
-from stem.scheduler.calendar.wall_clock import (
+from stem.calendar.cron_field import KINDS, CronField, read_field
+from stem.calendar.wall_clock import (
     gap_end,
     instant_or_after_gap,
     instants,
@@ -17,6 +16,7 @@ from stem.scheduler.calendar.wall_clock import (
     repeat_start,
     zone,
 )
+from stem.core.errors import InvalidSchedule
 
 _LONGEST_TEXT = 500
 _SECOND = timedelta(seconds=1)

@@ -37,7 +37,9 @@ class ScheduleOptions(TypedDict, total=False):
 
 
 def declared_entry(task: Task[..., Any], spec: str, given: ScheduleOptions) -> ScheduleEntry:
-    """Return the entry of one `@app.schedule`. Raises InvalidTask, InvalidArguments."""
+    """Return the entry of one `@app.schedule`. Raises InvalidSchedule, InvalidTask, InvalidArguments."""
+    from stem.client.schedules.check import check_entry  # here: most apps declare no schedules
+
     if not isinstance(task, Task):
         raise InvalidTask("@app.schedule belongs above @app.task: it schedules a task, and this is none.")
     if unknown := given.keys() - ScheduleOptions.__annotations__.keys():
@@ -59,7 +61,7 @@ def declared_entry(task: Task[..., Any], spec: str, given: ScheduleOptions) -> S
             "The options of a schedule are stored as JSON; write durations as text or numbers of seconds."
         )
     arguments = _plain(task.bind_object(found.pop("args", {})))
-    return ScheduleEntry(
+    entry = ScheduleEntry(
         id=check_id(found.pop("id", task.name)),
         task=task.name,
         spec=spec,
@@ -67,6 +69,7 @@ def declared_entry(task: Task[..., Any], spec: str, given: ScheduleOptions) -> S
         options=options,
         **found,
     )
+    return check_entry(entry)
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from stem.calendar.parse import parse
 from stem.core.errors import InvalidSchedule
-from stem.scheduler.calendar.parse import parse
 
 REFUSED = [
     ("", "1 to 500 characters"),

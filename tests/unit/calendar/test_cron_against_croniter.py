@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from croniter import CroniterBadDateError, croniter
 
+from stem.calendar.cron import Cron
 from stem.core.errors import InvalidSchedule
-from stem.scheduler.calendar.cron import Cron
-from unit.scheduler.expressions import expression
+from unit.calendar.expressions import expression
 
 EXPRESSIONS = 2_000
 INSTANTS = 6

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stem.calendar.entry import Entry
+from stem.calendar.interval import Interval
+from stem.calendar.parse import parse
+from stem.calendar.words import in_words
 from stem.core.errors import InvalidSchedule
-from stem.scheduler.calendar.entry import Entry
-from stem.scheduler.calendar.interval import Interval
-from stem.scheduler.calendar.parse import parse
-from stem.scheduler.calendar.words import in_words
-from unit.scheduler.expressions import expression
-from unit.scheduler.instants import at, following
+from unit.calendar.expressions import expression
+from unit.calendar.instants import at, following
 
 ZONES = ["UTC", "Europe/Berlin", "Australia/Lord_Howe", "Antarctica/Troll", "America/Santiago", "Asia/Kathmandu"]
 MOMENTS = st.datetimes(datetime(1975, 1, 1), datetime(2150, 1, 1), timezones=st.just(UTC))

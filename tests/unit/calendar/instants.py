@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from stem.scheduler.calendar.entry import Entry
-from stem.scheduler.calendar.parse import parse
+from stem.calendar.entry import Entry
+from stem.calendar.parse import parse
 
 
 def at(text: str, time_zone: str = "UTC") -> datetime:

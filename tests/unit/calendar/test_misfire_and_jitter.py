@@ -6,17 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stem.scheduler.calendar.jitter import jittered
-from stem.scheduler.calendar.misfire import MOST_AT_ONCE, MisfirePolicy, missed
-from stem.scheduler.calendar.parse import parse
-from unit.scheduler.instants import at
+from stem.calendar.jitter import jittered
+from stem.calendar.misfire import MOST_AT_ONCE, MisfirePolicy, missed
+from stem.calendar.parse import parse
+from unit.calendar.instants import at
 
 SINCE, UNTIL = at("2026-11-01T00:00"), at("2026-12-01T00:00")
 HOURLY = parse("@hourly")
 
 
 @pytest.mark.parametrize(("policy", "count"), [("skip", 0), ("once", 1), ("all", 720)])
-def test_a_month_of_absence_costs_one_run_or_none_unless_all_are_wanted(policy: MisfirePolicy, count: int) -> None:
+def test_case_21_a_month_of_absence_costs_one_run_or_none_unless_all_are_wanted(
+    policy: MisfirePolicy, count: int
+) -> None:
     assert len(missed(HOURLY, SINCE, UNTIL, policy)) == count
 
 
@@ -30,7 +32,7 @@ def test_nothing_was_missed_between_two_instants() -> None:
     assert missed(HOURLY, UNTIL, SINCE, "all") == []
 
 
-def test_what_is_older_than_the_window_is_not_made_up_for() -> None:
+def test_case_22_what_is_older_than_the_window_is_not_made_up_for() -> None:
     assert len(missed(HOURLY, SINCE, UNTIL, "all", timedelta(hours=3))) == 3
     assert missed(parse("0 12 * * *"), SINCE, UNTIL, "once", timedelta(hours=3)) == []
 
@@ -54,7 +56,7 @@ def test_once_is_the_last_of_all(expression: str) -> None:
 
 
 @given(gap=st.integers(1, 10**10), jitter=st.floats(0, 1e6), fraction=st.floats(0, 1))
-def test_jitter_never_crosses_the_next_instant(gap: int, jitter: float, fraction: float) -> None:
+def test_case_30_jitter_never_crosses_the_next_instant(gap: int, jitter: float, fraction: float) -> None:
     following = SINCE + timedelta(microseconds=gap)
     delayed = jittered(SINCE, following, jitter, fraction)
     assert SINCE <= delayed < following

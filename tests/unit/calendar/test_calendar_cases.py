@@ -5,9 +5,9 @@ from time import perf_counter
 
 import pytest
 
+from stem.calendar.parse import parse
 from stem.core.errors import InvalidSchedule
-from stem.scheduler.calendar.parse import parse
-from unit.scheduler.instants import at, following, shown, times
+from unit.calendar.instants import at, following, shown, times
 
 
 def test_case_01_a_fixed_time_in_the_spring_gap_fires_once_right_after_it() -> None:
@@ -191,7 +191,7 @@ def test_case_13_a_hostile_range_is_refused_before_it_is_expanded(field: str) ->
 
 @pytest.mark.parametrize("macro", ["@reboot", "@REBOOT"])
 def test_case_14_reboot_is_refused_with_a_sentence_that_names_on_start(macro: str) -> None:
-    with pytest.raises(InvalidSchedule, match="`on_start`"):
+    with pytest.raises(InvalidSchedule, match=r"have no `on_start`; .* stem enqueue NAME"):
         parse(macro)
 
 

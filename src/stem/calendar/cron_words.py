@@ -1,8 +1,8 @@
 """Say a cron expression in plain English, from what its fields mean rather than how they are written."""
 
-from stem.scheduler.calendar.cron import CronFields
-from stem.scheduler.calendar.cron_field import CronField
-from stem.scheduler.calendar.listing import counted, joined, listed, series, step_of
+from stem.calendar.cron import CronFields
+from stem.calendar.cron_field import CronField
+from stem.calendar.listing import counted, joined, listed, series, step_of
 
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _FIRST_HALF = ("January", "February", "March", "April", "May", "June")

@@ -1,15 +1,16 @@
 """Solar entries against published times, and where the sun stays up or down."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from stem.calendar.parse import parse
+from stem.calendar.solar import EVENTS, Solar, SolarEvent
 from stem.core.errors import InvalidSchedule
-from stem.scheduler.calendar.parse import parse
-from stem.scheduler.calendar.solar import EVENTS, Solar, SolarEvent
-from unit.scheduler.instants import at, following
+from unit.calendar import almanac
+from unit.calendar.instants import at, following
 
 TOLERANCE = timedelta(minutes=2)
 LONDON = (51.5074, -0.1278, "Europe/London")
@@ -19,7 +20,8 @@ BERLIN = (52.5200, 13.4050, "Europe/Berlin")
 SINGAPORE = (1.3521, 103.8198, "Asia/Singapore")
 DECORAH = (43.3033, -91.7857, "America/Chicago")
 
-# Sunrise and sunset at solstices and an equinox of 2024 in local time, to the minute, as calendars of these cities print them.
+# Sunrise and sunset at solstices and an equinox of 2024 in local time, to the minute, as calendars of these cities print them;
+# a test below holds them against the second method.
 # Decorah, Iowa, with civil twilight: the table of Luther College's weather page for 15 September, after the US Naval Observatory.
 PUBLISHED: list[tuple[tuple[float, float, str], str, dict[SolarEvent, str]]] = [
     (LONDON, "2024-06-21", {"sunrise": "04:43", "sunset": "21:21"}),
@@ -44,6 +46,27 @@ def test_within_two_minutes_of_published_times(
         found = Solar(event, latitude, longitude).next_after(at(f"{day}T00:00", time_zone))
         assert found is not None
         assert abs(found - at(f"{day}T{time}", time_zone)) <= TOLERANCE, (event, found.astimezone(ZoneInfo(time_zone)))
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("place", [LONDON, NEW_YORK, SYDNEY, BERLIN, SINGAPORE], ids=lambda place: place[2])
+def test_within_a_minute_of_a_second_method_all_year(event: SolarEvent, place: tuple[float, float, str]) -> None:
+    latitude, longitude, _ = place
+    for number in range(0, 366, 3):
+        day = date(2024, 1, 1) + timedelta(days=number)
+        expected = almanac.event(event, day, latitude, longitude)
+        found = Solar(event, latitude, longitude).next_after(expected - timedelta(hours=6))
+        assert found is not None and abs(found - expected) <= timedelta(minutes=1), (day, found, expected)
+
+
+@pytest.mark.parametrize(("place", "day", "times"), PUBLISHED, ids=lambda value: str(value))
+def test_the_published_times_agree_with_the_second_method(
+    place: tuple[float, float, str], day: str, times: dict[SolarEvent, str]
+) -> None:
+    latitude, longitude, time_zone = place
+    for event, time in times.items():
+        expected = almanac.event(event, date.fromisoformat(day), latitude, longitude)
+        assert abs(expected - at(f"{day}T{time}", time_zone)) <= TOLERANCE, event
 
 
 def test_a_day_without_the_event_is_skipped() -> None:

@@ -3,13 +3,13 @@
 import re
 from datetime import UTC, datetime, timedelta
 
+from stem.calendar.cron import MACROS, Cron
+from stem.calendar.entry import Entry
+from stem.calendar.interval import EPOCH, Interval
+from stem.calendar.once import Once
+from stem.calendar.solar import EVENTS, Solar
+from stem.calendar.wall_clock import instant_or_after_gap, zone
 from stem.core.errors import InvalidSchedule
-from stem.scheduler.calendar.cron import MACROS, Cron
-from stem.scheduler.calendar.entry import Entry
-from stem.scheduler.calendar.interval import EPOCH, Interval
-from stem.scheduler.calendar.once import Once
-from stem.scheduler.calendar.solar import EVENTS, Solar
-from stem.scheduler.calendar.wall_clock import instant_or_after_gap, zone
 
 _LONGEST_TEXT = 500
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -40,7 +40,9 @@ def parse(text: str, time_zone: str = "UTC", *, latitude: float | None = None, l
 
 def _macro(words: str, time_zone: str) -> Cron:
     if words.lower() == "@reboot":
-        raise InvalidSchedule("'@reboot' names no time; what has to run when a process starts belongs in `on_start`.")
+        raise InvalidSchedule(
+            "'@reboot' names no time, and schedules have no `on_start`; where you start your workers, run: stem enqueue NAME"
+        )
     if words.lower() not in MACROS:
         raise InvalidSchedule(f"{_shown(words)} is not a macro; there are {', '.join(MACROS)}.")
     return Cron(words, time_zone)
