@@ -1,5 +1,5 @@
 -- Store a push: state queued. The namespace is in the upper bits of the number.
 INSERT INTO stem_tasks (
     seq, ns, id, name, queue, priority, state, attempt, fence, deaths, enqueued_at, updated_at,
-    expires_at, visibility_timeout, unique_key, meta, body, awaited, joins
-) VALUES (?1, ?1 >> 40, ?2, ?3, ?4, ?5, 'queued', 0, 0, 0, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+    expires_at, visibility_timeout, unique_key, meta, body
+) VALUES (?1, ?1 >> 40, ?2, ?3, ?4, ?5, 'queued', 0, 0, 0, ?6, ?6, ?7, ?8, ?9, ?10, ?11)

@@ -20,6 +20,9 @@ from stem.core.prerequisites import JOINS, NOT_NEEDED, SPAWNED, Effect, OnFailur
 _PUSHED, _BLOCKED = 1, 2  # rounds: a task waits when it is pushed, and may block once more when it runs
 _WAITING = ("queued", "retried", "running")
 
+# The columns of task_insert: seq, id, name, queue, priority, now, expires at, visibility timeout, unique key, meta, body.
+NewRow = tuple[int, str, str, str, int, float, float | None, float | None, str | None, bytes | None, bytes]
+
 
 @dataclass(slots=True)
 class Prerequisite:
@@ -35,8 +38,9 @@ class Prerequisite:
     is_marked_here: bool = False  # in this transaction
 
 
-def is_linked(push: Push) -> bool:
-    return bool(push.envelope.after) or push.into is not None or push.envelope.name in JOINS
+def linked(pushes: Iterable[Push]) -> list[Push]:
+    """Those that wait for others, or that others wait for from now on. Every push is looked at, so this is quick."""
+    return [push for push in pushes if (sent := push.envelope).after or sent.name in JOINS or push.into is not None]
 
 
 class Linking:
@@ -59,22 +63,20 @@ class Linking:
         horizon = batch.now - namespace.retention.results_seconds
         self._found = self._find([id for id in self._wanted if id not in new_ids], horizon)
 
-    def marks(self, push: Push) -> tuple[int | None, int | None]:
-        """Whether others will wait for the pushed task, and whether it joins."""
+    def store(self, push: Push, row: NewRow) -> bool:
+        """Store a pushed task, given as the columns of task_insert, and let it wait; False if it need not."""
         envelope = push.envelope
-        is_awaited = push.into is not None or envelope.id in self._wanted
-        return (1 if is_awaited else None, 1 if envelope.name in JOINS else None)
-
-    def link(self, push: Push, task: TaskRow) -> bool:
-        """Let a pushed task wait; False if it need not."""
-        envelope = push.envelope
-        facts = tenant_data(envelope) if envelope.headers else None
+        awaited = 1 if push.into is not None or envelope.id in self._wanted else None
+        joins = 1 if envelope.name in JOINS else None
+        self._batch.add["task_insert_linked"]((*row, awaited, joins))
+        task = _task(row, awaited, joins)
         if envelope.id in self._wanted:
             self._found[task.id] = Prerequisite(task.seq, task.id, task.name)
         if push.into is not None:
             self._spawn(task, push.into)
-        if not (envelope.after or task.joins):
+        if not (envelope.after or joins):
             return False
+        facts = tenant_data(envelope) if envelope.headers else None
         due_at = self._batch.now if envelope.not_before is None else envelope.not_before.timestamp()
         wait = Wait(_PUSHED, envelope.on_failure, push.delay_seconds, due_at)
         return self._wait(task, envelope.after, wait, envelope.args, facts)
@@ -122,9 +124,11 @@ class Linking:
         batch = self._batch
         found = [self._prerequisite(task, id) for id in dict.fromkeys(after)]
         missing, failed, is_released = self._look(task, found, wait)
-        if is_released:
+        if is_released and not task.joins:
             return False
-        if failed is not None:
+        if is_released:
+            self._join(task, args, facts)
+        elif failed is not None:
             self._add_wait(task, wait, missing, is_waiting=False)
             cancel_for(batch, task, (failed.id, failed.name, failed.state, failed.error), facts)
         elif missing:
@@ -134,13 +138,16 @@ class Linking:
         elif wait.on_failure is OnFailure.ONLY and found:
             cancel(batch, task, NOT_NEEDED, facts)
         elif task.joins:
-            join(batch, task, args, facts)
-            self.changed(task.id, "succeeded", None, has_succeeded=True)
+            self._join(task, args, facts)
         else:
             return False
         if task.state == "cancelled":
             self.changed(task.id, "cancelled", task.error, has_succeeded=False)
         return True
+
+    def _join(self, task: TaskRow, args: msgspec.Raw | None, facts: Facts | None) -> None:
+        join(self._batch, task, args, facts)
+        self.changed(task.id, "succeeded", None, has_succeeded=True)
 
     def _look(self, task: TaskRow, found: list[Prerequisite], wait: "Wait") -> tuple[int, Prerequisite | None, bool]:
         """How many are missing, the first that has failed, and whether a failure releases the task; all are remembered."""
@@ -194,3 +201,12 @@ class Wait:
     on_failure: OnFailure
     delay_seconds: float | None
     due_at: float
+
+
+def _task(row: NewRow, awaited: int | None, joins: int | None) -> TaskRow:
+    seq, id, name, queue, priority, now, expires_at, visibility_timeout, unique_key, meta, _ = row
+    return TaskRow(
+        seq, id, name, queue, priority, "queued", 0, 0, 0, now, now,
+        expires_at=expires_at, visibility_timeout=visibility_timeout, unique_key=unique_key, meta=meta,
+        awaited=awaited, joins=joins,
+    )  # fmt: skip

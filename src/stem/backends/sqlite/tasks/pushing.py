@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
 from stem.backends.sqlite.tasks import retention
-from stem.backends.sqlite.tasks.prerequisites import Linking, is_linked
+from stem.backends.sqlite.tasks.prerequisites import Linking, linked
 from stem.backends.sqlite.tasks.superseding import supersede
 from stem.backends.sqlite.tasks.task_row import TOP_PRIORITY, TaskRow, json_or_none, json_text
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
@@ -17,7 +17,6 @@ from stem.core.outcome import Block
 # The stored holder of a key, when the key falls free if that is not at the holder's end, when its series of pushes began, and
 # when the holder was due
 Held = tuple[str | None, float | None, float | None, float | None]
-_PLAIN = (None, None)
 
 
 class Pushing:
@@ -79,11 +78,11 @@ class Pushing:
             self.linking.close()
 
     def _links(self, namespace: SqliteNamespace, pushes: Sequence[Push], blocks: Sequence[Block]) -> Linking | None:
-        linked = [push for push in pushes if is_linked(push)]
-        if not linked and not blocks:
+        waiting = linked(pushes)
+        if not waiting and not blocks:
             return None
         new = {push.envelope.id for push in pushes} - self._known
-        waits = [push.envelope.after for push in linked if push.envelope.id in new] + [each.after for each in blocks]
+        waits = [push.envelope.after for push in waiting if push.envelope.id in new] + [each.after for each in blocks]
         return Linking(namespace, self._batch, self._connection, {id for after in waits for id in after}, new)
 
     def _find_known(self, namespace: SqliteNamespace, ids: list[str]) -> set[str]:
@@ -101,7 +100,7 @@ class Pushing:
         """Returns when it is due, which is `latest` if that is earlier.
 
         Called for every task of every bulk enqueue: no detour here that most of them do not need."""
-        now, name, queue, priority = self._now, envelope.name, envelope.queue, envelope.priority
+        now, id, name, queue, priority = self._now, envelope.id, envelope.name, envelope.queue, envelope.priority
         self._seq = seq = self._seq + 1
         expires_at = None
         if push.expires_seconds is not None:
@@ -116,32 +115,14 @@ class Pushing:
         if latest is not None:
             due_at = min(due_at, latest)
         meta = json_or_none(envelope.meta) if envelope.meta else None
-        linking = self.linking
-        awaited, joins = _PLAIN if linking is None else linking.marks(push)
-        self._add_task(
-            (
-                seq,
-                envelope.id,
-                name,
-                queue,
-                priority,
-                now,
-                expires_at,
-                envelope.visibility_timeout,
-                unique_key,
-                meta,
-                body,
-                awaited,
-                joins,
-            )
-        )
+        visibility_timeout = envelope.visibility_timeout
+        row = (seq, id, name, queue, priority, now, expires_at, visibility_timeout, unique_key, meta, body)
         data = tenant_data(envelope) if envelope.headers else None
-        self._batch.add_line(("enqueued", now, envelope.id, name, queue, 0, None, now, None, data))
-        if linking is not None:
-            times = (now, now, None, None, None, expires_at, envelope.visibility_timeout)
-            row = (seq, envelope.id, name, queue, priority, "queued", 0, 0, 0, *times, None, unique_key, None, meta)
-            if linking.link(push, TaskRow(*row, awaited, joins)):
-                return due_at
+        self._batch.add_line(("enqueued", now, id, name, queue, 0, None, now, None, data))
+        if self.linking is None:
+            self._add_task(row)
+        elif self.linking.store(push, row):
+            return due_at
         if due_at <= now:
             self._add_ready((self._ns, queue, TOP_PRIORITY - priority, seq, due_at))
         else:
