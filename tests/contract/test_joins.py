@@ -104,6 +104,19 @@ def test_a_join_that_runs_all_the_same_ends_with_all_of_its_members(store: Store
     assert state(store, "j") is State.SUCCEEDED
 
 
+def test_a_join_that_ends_only_on_failure_ends_by_the_first_one_or_is_not_needed(store: Store) -> None:
+    store.broker.push(
+        [*pushes("a", "b"), a_join("j", "a", "b", on_failure="only"), a_join("k", "b", on_failure="only")]
+    )
+    a, b = take(store, "a", "b")
+    store.broker.settle([dead(a)], worker=WORKER)
+    assert states(store, "j", "k") == ["succeeded", "queued"]
+    store.broker.settle([done(b)], worker=WORKER)
+    assert states(store, "j", "k") == ["succeeded", "cancelled"]
+    store.broker.push([a_join("late", "b", "a", on_failure="only"), a_join("vain", "b", on_failure="only")])
+    assert states(store, "late", "vain") == ["succeeded", "cancelled"]
+
+
 def test_a_join_frees_its_unique_key_and_holds_it_until_then(store: Store) -> None:
     store.broker.push([a_push("a"), a_join("j", "a", unique="k")])
     assert store.broker.push([a_push("b", unique="k")])[0].id == "j"

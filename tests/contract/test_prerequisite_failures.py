@@ -108,6 +108,12 @@ def test_a_cancellation_that_passes_is_a_success(store: Store) -> None:
     assert ids(claim(store)) == ["b"]
 
 
+def test_a_long_message_of_the_first_cause_is_cut(store: Store) -> None:
+    store.broker.push([a_push("a"), a_push("b", after=["a"])])
+    store.broker.settle([dead(claim_one(store), error=TaskError("E", "ü☃" * 1000, "stack"))], worker=WORKER)
+    assert error_of(store, "b") == TaskError("PrerequisiteFailed", "a (demo.add) failed: E: " + "ü☃" * 150)
+
+
 def test_a_failure_goes_all_the_way_down_and_names_its_first_cause(store: Store) -> None:
     store.broker.push([a_push("a"), *(a_push(f"{n}", after=[f"{n - 1}" if n else "a"]) for n in range(20))])
     store.broker.push([a_push("end", after=["3", "19", "a"])])
@@ -118,6 +124,16 @@ def test_a_failure_goes_all_the_way_down_and_names_its_first_cause(store: Store)
     assert all(last(store, id).data == {"reason": "prerequisite-failed", "cause": "a"} for id in everyone)
     assert all(kinds_of(store, id).count(EventKind.REVOKED) == 1 for id in everyone)
     assert counts(store) == (0, 0, 0, 1, 0)
+
+
+def test_a_task_that_raises_an_error_of_that_name_is_a_cause_of_its_own(store: Store) -> None:
+    """What a task raises is hostile text."""
+    store.broker.push([a_push("a"), a_push("b", after=["a"]), a_push("c", after=["b"])])
+    said = TaskError("PrerequisiteFailed", "nobody (shop.pay) failed: it was not me")
+    store.broker.settle([dead(claim_one(store), error=said)], worker=WORKER)
+    for id in ("b", "c"):
+        assert last(store, id).data == {"reason": "prerequisite-failed", "cause": "a"}
+        assert error_of(store, id).message == f"a (demo.add) failed: PrerequisiteFailed: {said.message}"
 
 
 def test_events_of_what_a_failure_cancels_name_its_tenant(store: Store) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from stem.backends.memory.endings import Endings
-from stem.backends.memory.pushing import Batch, MemoryPushing
+from stem.backends.memory.pushing import CallSoFar, MemoryPushing
 from stem.backends.memory.state import MemoryLetter, MemoryState, MemoryTask, StoreHandle
 from stem.contracts.broker import Broker
 from stem.contracts.steps import EVENT
@@ -41,7 +41,7 @@ class MemoryBroker(Broker):
             raise ConfigError("A memory store cannot join a transaction; enqueue without connection=.")
         bodies = [envelopes.encode(push.envelope) for push in pushes]
         with self._state.changed:
-            self._pushing.check(pushes, Batch())
+            self._pushing.check(pushes, CallSoFar())
             receipts = [self._pushing.push(push, body) for push, body in zip(pushes, bodies, strict=True)]
             self._carry_on()
         return receipts
@@ -336,7 +336,7 @@ class MemoryBroker(Broker):
 
     def _check(self, endings: Sequence[Ending]) -> None:
         """Of two endings for one lease the first counts, and of one for a lost lease nothing does."""
-        batch = Batch()
+        batch = CallSoFar()
         first = {}
         for ending in endings:
             first.setdefault(ending.lease, ending)

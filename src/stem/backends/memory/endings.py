@@ -49,34 +49,19 @@ class Endings:
 
     def block(self, task: MemoryTask, after: Sequence[str], now: float, *, is_told: bool = False) -> bool:
         """Let a task wait for others; False if it need not and is still to be queued."""
-        failed = None
-        is_released = False
-        for prerequisite in (self._state.tasks[id] for id in dict.fromkeys(after)):
-            prerequisite.dependents.append(task.id)
-            if prerequisite.state not in TERMINAL:
-                task.pending.add(prerequisite.id)
-                continue
-            match effect(task.on_failure, has_succeeded=prerequisite.has_succeeded):
-                case Effect.RELEASE:
-                    is_released = True
-                case Effect.CANCEL:
-                    task.pending.add(prerequisite.id)
-                    failed = failed or prerequisite
-                case Effect.COUNT:
-                    pass
-        if is_released:
-            task.pending.clear()
-            return False
-        if failed is not None:
+        failed = self._count(task, after)
+        runs_only_on_failure = task.on_failure is OnFailure.ONLY and bool(after)
+        if failed is not None and not runs_only_on_failure:
             self._cancel_for(task, failed, now)
-        elif task.pending:
+        elif failed is None and task.pending:
             if not is_told:
                 self._state.tell(EventKind.BLOCKED, task, now, {"missing": len(task.pending)})
-        elif task.on_failure is OnFailure.ONLY and after:
+        elif failed is None and runs_only_on_failure:
             self.cancel(task, NOT_NEEDED, now)
         elif task.ends_when_released:
             self._join(task, now)
         else:
+            task.pending.clear()
             return False
         return True
 
@@ -93,6 +78,19 @@ class Endings:
         self._state.cascade.extend(self._state.unfinished)
         self._state.unfinished.clear()
         self.carry_on(now)
+
+    def _count(self, task: MemoryTask, after: Sequence[str]) -> MemoryTask | None:
+        """Note what the task waits for; returns the first one that has failed already, unless a failure just counts."""
+        failed = None
+        for prerequisite in (self._state.tasks[id] for id in dict.fromkeys(after)):
+            prerequisite.dependents.append(task.id)
+            if prerequisite.state in TERMINAL:
+                means = effect(task.on_failure, has_succeeded=prerequisite.has_succeeded)
+                if means is Effect.COUNT:
+                    continue
+                failed = failed or prerequisite
+            task.pending.add(prerequisite.id)
+        return failed
 
     def _carry(self, ended: MemoryTask, now: float, limit: int) -> int:
         """Apply the end of a task to its dependents; returns how many were cancelled for it, at most `limit`."""
@@ -130,6 +128,7 @@ class Endings:
             self._state.tell(EventKind.RELEASED, task, now)
 
     def _join(self, task: MemoryTask, now: float) -> None:
+        task.pending.clear()
         task.payload = envelopes.decode(task.body).args if task.is_join else _NULL
         self.end(task, State.SUCCEEDED, now)
         self._state.tell(EventKind.JOINED, task, now)

@@ -14,7 +14,7 @@ from stem.core.prerequisites import SPAWNED
 
 
 @dataclass(slots=True)
-class Batch:
+class CallSoFar:
     """What a call will have done before its next push."""
 
     stored: set[str] = field(default_factory=set)
@@ -27,7 +27,7 @@ class MemoryPushing:
         self._state = state
         self._endings = endings
 
-    def check(self, pushes: Sequence[Push], batch: Batch) -> None:
+    def check(self, pushes: Sequence[Push], batch: CallSoFar) -> None:
         """Raises StoreRefused, before anything is written, for a prerequisite or a join that is not there."""
         for push in pushes:
             if push.envelope.id in batch.stored or self._state.is_known(push.envelope.id):
@@ -41,7 +41,7 @@ class MemoryPushing:
             if push.unique is None or self._will_take(push.unique, batch):
                 batch.stored.add(push.envelope.id)
 
-    def check_ending(self, ending: Ending, batch: Batch) -> None:
+    def check_ending(self, ending: Ending, batch: CallSoFar) -> None:
         """The same for all that an ending pushes and waits for."""
         settlement, task = ending.settlement, self._state.tasks[ending.lease.id]
         if isinstance(settlement, Done | Dead | Cancelled) and task.unique_key is not None:
@@ -52,7 +52,7 @@ class MemoryPushing:
         if isinstance(settlement, Block):
             self.check_known(settlement.after, batch, but=task.id)
 
-    def check_known(self, after: Sequence[str], batch: Batch, *, but: str | None = None) -> None:
+    def check_known(self, after: Sequence[str], batch: CallSoFar, *, but: str | None = None) -> None:
         for id in after:
             if id == but or not (id in batch.stored or self._state.is_known(id)):
                 raise StoreRefused(
@@ -69,47 +69,27 @@ class MemoryPushing:
             if unique.supersedes is None:
                 return Receipt(holder, created=False)
             superseded, since = self._supersede(unique, holder, now)
-        task = MemoryTask(
-            seq=state.number("seq"),
-            id=envelope.id,
-            name=envelope.name,
-            queue=envelope.queue,
-            priority=envelope.priority,
-            enqueued_at=now,
-            updated_at=now,
-            meta=dict(envelope.meta),
-            tenant=envelope.headers.get("tenant") or None,
-            body=body,
-            visibility_timeout=envelope.visibility_timeout,
-            on_failure=envelope.on_failure,
-            release_delay=push.delay_seconds,
-            is_join=envelope.is_join,
-            ends_when_released=envelope.is_join,
-        )
-        if push.expires_seconds is not None:
-            task.expires_at = now + push.expires_seconds
-        elif envelope.expires_at is not None:
-            task.expires_at = envelope.expires_at.timestamp()
+        task = _task(push, body, state.number("seq"), now)
         if unique is not None:
             state.uniques[unique.key] = (task.id, None if unique.seconds is None else now + unique.seconds, since)
-            task.unique_key = unique.key
         state.tasks[task.id] = task
         state.steps.pop(task.id, None)  # of a task whose id may be used again
         state.tell(EventKind.ENQUEUED, task, now)
         if push.into is not None:
-            join = state.tasks[push.into]
-            join.pending.add(task.id)
-            join.meta[SPAWNED + task.id] = True
-            task.dependents.append(join.id)
-        task.due_at = envelope.not_before.timestamp() if envelope.not_before is not None else now
+            self._add_member(state.tasks[push.into], task)
         if not ((envelope.after or envelope.is_join) and self._endings.block(task, envelope.after, now)):
-            due_at = now + push.delay_seconds if push.delay_seconds is not None else task.due_at
+            due_at = task.due_at if push.delay_seconds is None else now + push.delay_seconds
             if unique is not None and unique.max_delay_seconds is not None:
                 due_at = min(due_at, since + unique.max_delay_seconds)
             state.enter(task, now, due_at)
         return Receipt(task.id, created=True, superseded=superseded)
 
-    def _will_take(self, unique: Unique, batch: Batch) -> bool:
+    def _add_member(self, join: MemoryTask, task: MemoryTask) -> None:
+        join.pending.add(task.id)
+        join.meta[SPAWNED + task.id] = True
+        task.dependents.append(join.id)
+
+    def _will_take(self, unique: Unique, batch: CallSoFar) -> bool:
         """Whether a push with this key will be stored, rather than answered with the key's holder."""
         key = unique.key
         is_free = key in batch.freed_keys or self._holder(key, self._state.clock()) is None
@@ -137,3 +117,31 @@ class MemoryPushing:
             return None, now
         self._endings.cancel(task, "superseded", now)
         return holder, since
+
+
+def _task(push: Push, body: bytes, seq: int, now: float) -> MemoryTask:
+    envelope = push.envelope
+    if push.expires_seconds is not None:
+        expires_at = now + push.expires_seconds
+    else:
+        expires_at = None if envelope.expires_at is None else envelope.expires_at.timestamp()
+    return MemoryTask(
+        seq=seq,
+        id=envelope.id,
+        name=envelope.name,
+        queue=envelope.queue,
+        priority=envelope.priority,
+        enqueued_at=now,
+        updated_at=now,
+        meta=dict(envelope.meta),
+        tenant=envelope.headers.get("tenant") or None,
+        body=body,
+        visibility_timeout=envelope.visibility_timeout,
+        due_at=now if envelope.not_before is None else envelope.not_before.timestamp(),
+        expires_at=expires_at,
+        unique_key=None if push.unique is None else push.unique.key,
+        on_failure=envelope.on_failure,
+        release_delay=push.delay_seconds,
+        is_join=envelope.is_join,
+        ends_when_released=envelope.is_join,
+    )
