@@ -21,6 +21,7 @@ from stem.core.errors import ConfigError
 from stem.core.record import TaskError
 
 LOOKS_BEFORE_SUBSCRIBED = 2  # until then a notification may be missed; see RedisNamespace.wait
+AWAITED_CALLS = 16  # after one task that others wait for, the next calls expect more of them
 STEP = 1000  # tasks per script call, where the contract allows several calls
 
 _EXPIRED = values.json(TaskError("Expired", "It expired before it could start."))
@@ -31,6 +32,7 @@ class RedisBroker(Broker):
         self._namespace = namespace
         self._handoff = RedisHandoff(namespace)
         self._empty_claim: EmptyClaim | None = None  # by the last claim
+        self._awaited_calls = 0  # how many calls still expect tasks that others wait for
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
         if connection is not None:
@@ -154,14 +156,12 @@ class RedisBroker(Broker):
         return self._refused("renew", leases, {"leases": leases, "lease": microseconds(lease_seconds)})
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
-        leases = [ending.lease for ending in endings]
         if not endings:
             return []
+        leases = [ending.lease for ending in endings]
         columns = script_input.successes(endings)
-        if columns is not None and (positions := self._namespace.run("succeed", (worker, *columns))) != 0:
-            refused = [leases[position - 1] for position in _positions(positions)]
-            self._survived(refused)
-            return refused
+        if columns is not None:
+            return self._succeed(leases, (worker, *columns))
         ids: list[str] = []
         rows: list[tuple[Any, ...]] = []
         for ending in endings:
@@ -241,6 +241,15 @@ class RedisBroker(Broker):
                 "push_uniform", (*kind, ids, script_input.tenants(pushes)), *map(script_input.packed_fields, rows)
             )
         )
+
+    def _succeed(self, leases: Sequence[Lease], given: tuple[Any, ...]) -> list[Lease]:
+        reply = self._namespace.run("succeed", given) if self._awaited_calls == 0 else 0
+        if reply == 0:  # others may wait for one of the tasks
+            self._awaited_calls = (self._awaited_calls or AWAITED_CALLS) - 1
+            reply = self._namespace.run("succeed_awaited", given)
+        refused = [leases[position - 1] for position in _positions(reply)]
+        self._survived(refused)
+        return refused
 
     def _refused(self, script: str, leases: Sequence[Lease], given: Any) -> list[Lease]:
         refused = self._asked(script, leases, given)

@@ -17,10 +17,11 @@ from stem.backends.sqlite.log import event_rows
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
 from stem.backends.sqlite.tasks import retention
+from stem.backends.sqlite.tasks.write_batch import WriteBatch
 from stem.backends.tenants import staged_tenants
 from stem.contracts.staging import LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, UniformBodies, incomplete
 from stem.core import envelope as envelopes
-from stem.core.envelope import Push
+from stem.core.envelope import Push, Receipt
 from stem.core.errors import StemError, StoreRefused
 from stem.runtime.files import folder_beside, make_file, make_folder_beside
 
@@ -30,8 +31,8 @@ _PRAGMAS = ("page_size = 16384", "journal_mode = TRUNCATE", "synchronous = OFF",
 _WAIT_SECONDS = 60.0  # for others that stage parts of the same job
 _GLANCE_SECONDS = 0.001
 _TAILS = ("", "-journal")
-# Pushes in an open transaction; returns the topics to ring
-PushIn = Callable[[sqlite3.Cursor, Sequence[Push], Sequence[bytes]], set[str]]
+# Pushes in an open transaction; the batch has the topics to ring
+PushIn = Callable[[sqlite3.Cursor, Sequence[Push], Sequence[bytes]], tuple[list[Receipt], WriteBatch]]
 
 
 class SqliteStaging(Staging):
@@ -91,7 +92,7 @@ class SqliteStaging(Staging):
                 row = (self._namespace.ns, job, promotion.created, promotion.known, self._namespace.now())
                 connection.execute(SQL["stage_job_put"], row)
                 if pushes:
-                    topics = self._push_in(connection.cursor(), pushes, bodies)
+                    topics = self._push_in(connection.cursor(), pushes, bodies)[1].topics
         if promotion.created:
             topics |= {"events", *(f"queue:{queue}" for queue in queues)}
         self._namespace.ring(topics)

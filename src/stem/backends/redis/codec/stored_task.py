@@ -13,7 +13,7 @@ from stem.core.record import TaskError, TaskRecord, noted, with_replays
 FORMAT = 1  # of a packed task
 _HEAD, _STATE, _ASIDE, _ID = 14, 3, 6, 17  # bytes before the state; places of fields. As in tasks.lua
 _LAST_RANK = ord("9")  # of priority 0. As in claim.lua
-_WIDTH = 27  # fields of a task that waits for no other and that no other waits for
+_LINKED_WIDTH = 36  # fields of a task that waits for others, or others for it
 
 
 class StoredLetter(msgspec.Struct, frozen=True, array_like=True):
@@ -23,7 +23,8 @@ class StoredLetter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredTask(msgspec.Struct, frozen=True, array_like=True):
-    """A task as the server stores it. False means none. An ended task lacks the last fields."""
+    """A task as the server stores it. False means none. An ended task lacks the last fields. What a task has beyond them, if it
+    waits for others or others wait for it, only scripts read."""
 
     format: int
     fence: int
@@ -52,15 +53,6 @@ class StoredTask(msgspec.Struct, frozen=True, array_like=True):
     due: int | bool = False
     deaths: int = 0
     letter: StoredLetter | bool = False
-    awaited: str | bool = False
-    pending: bool = False
-    on_failure: str | bool = False
-    release_delay: int | bool = False
-    ends: tuple[int, int] | bool = False
-    passes: bool = False
-    event: str | bool = False
-    steps: bool = False
-    since: int | bool = False
 
 
 def stored(record: TaskRecord) -> StoredTask:
@@ -128,13 +120,13 @@ def repaired(packed: bytes, bodies: Iterator[bytes]) -> tuple[Delivery, bytes] |
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     fields = msgspec.structs.fields(StoredTask)
-    if not isinstance(found, list) or len(found) not in (_WIDTH, len(fields)) or not isinstance(found[_ID], str):
+    if not isinstance(found, list) or len(found) not in (len(fields), _LINKED_WIDTH) or not isinstance(found[_ID], str):
         return None
     if found[_ASIDE] is not False and found[_ASIDE] is not None:
         next(bodies, b"")
     values = [_or_none(value, field.type) for value, field in zip(found, fields, strict=False)]
     task = StoredTask(*values)
-    rest = b"".join(msgspec.msgpack.encode(value) for value in values[_STATE:])
+    rest = b"".join(msgspec.msgpack.encode(value) for value in [*values[_STATE:], *found[len(fields) :]])
     return Delivery(Lease(task.id, task.fence), task.name, task.queue, task.attempt, task.deaths, b""), packed[
         :_HEAD
     ] + rest

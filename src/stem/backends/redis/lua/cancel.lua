@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch prerequisites
+-- needs: call tasks entry log endings awaited write_batch prerequisites
 -- Broker.cancel: end those of the tasks that wait, for others as well, and leave the rest alone.
 -- INPUT {ids, error and data as JSON}
 -- Reply, packed: the ids of the cancelled tasks.

@@ -65,7 +65,7 @@ local function lease(id, key, packed, rank, queue, visible)
     head, lease_end = packed_head(WIDTH, numbers.fence, true), string.format('%d', NOW + INPUT.lease)
     linked_head = packed_head(LINKED_WIDTH, numbers.fence, true)
   end
-  packed = (is_linked(packed) and linked_head or head) .. packed:sub(HEAD + 1)
+  packed = (packed:byte(WIDTH_AT) == LINKED_WIDTH and linked_head or head) .. packed:sub(HEAD + 1)
   write(key, packed)
   count = count + 1
   taken[count], taken_ranks[count] = packed, rank
@@ -86,7 +86,7 @@ repeat
     if packed then
       -- What cannot be read, or is no moment, somebody has written by hand: it must not keep the others back.
       local is_read, _, state, expires, visible, is_aside = pcall(cmsgpack.unpack_limit, packed, 4, HEAD)
-      if type(expires) == 'number' and expires <= NOW and is_linked(packed) then
+      if type(expires) == 'number' and expires <= NOW and packed:byte(WIDTH_AT) == LINKED_WIDTH then
         left[#left + 1] = packed
         expired = expired + 1
       elseif type(expires) == 'number' and expires <= NOW then

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch prerequisites
+-- needs: call tasks entry log endings awaited write_batch prerequisites
 -- Part of Broker.claim: end those of the tasks that have expired in their queue, where that may concern others.
 -- INPUT {ids, error as JSON}
 -- Reply: how many were ended.

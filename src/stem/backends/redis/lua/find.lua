@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch
+-- needs: call tasks entry log endings awaited write_batch
 -- Broker.find: return a task that waits, for others as well, or runs; also one that may be revived.
 -- INPUT {id}
 -- Reply, packed: as the reply of peek.lua, with one task or none

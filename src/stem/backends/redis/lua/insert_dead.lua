@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch prerequisites pushing
+-- needs: call tasks entry log endings awaited write_batch prerequisites pushing
 -- Broker.insert_dead: store calls that were run and given up elsewhere as dead letters; a known id is left alone.
 -- INPUT {worker, ids}. ARGV[3] the calls in the same order, a packed list. Each call has the fields of a push, as shared/pushing.lua
 --   reads them, then attempt, run, error, data, reason, letter; error, data and letter are JSON.

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch prerequisites
+-- needs: call tasks entry log endings awaited write_batch prerequisites
 -- Broker.purge, one step: cancel waiting tasks of the queue: blocked ones first, so that they are not cancelled for those
 -- that they wait for, then ready ones.
 -- INPUT {queue, limit, error and data as JSON}

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch prerequisites pushing
+-- needs: call tasks entry log endings awaited write_batch prerequisites pushing
 -- Broker.push: store all tasks or none. A known id is left alone; for a held unique key the holder's id is returned.
 -- INPUT {the ids, checks and `awaiting` as shared/pushing.lua has them}. ARGV[3] the pushes in the same order, a packed list; shared/pushing.lua
 --   names their fields.

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch prerequisites lost
+-- needs: call tasks entry log endings awaited write_batch prerequisites lost
 -- Broker.reclaim: take back tasks whose lease has expired, oldest first; after too many deaths a task becomes a dead letter.
 -- It also goes on with what earlier calls have left in `cascade`.
 -- INPUT {limit, deaths, grace}

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch
+-- needs: call tasks entry log endings awaited write_batch
 -- Results.save: keep records of tasks that another store runs, all or none; a later record here is left alone.
 -- INPUT the ids. ARGV[3] the records in the same order, a packed list of tasks
 -- Reply: how many were kept.
@@ -23,7 +23,7 @@ end
 local offset, kept = first_item(ARGV[3]), {}
 read(INPUT)
 for _, id in ipairs(INPUT) do
-  local record, behind = thaw(ARGV[3], offset + TASK_HEAD)
+  local record, behind = thaw(ARGV[3], offset + TASK_HEAD, WIDTH)
   local old = tasks[id]
   offset = behind
   if not old then

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch prerequisites pushing
+-- needs: call tasks entry log endings awaited write_batch prerequisites pushing
 -- Schedules.write: store the entry, its state and the pushes, all or none, unless the entry has changed since it was read.
 -- INPUT {id, is_new, due or false, entry as JSON, state as JSON, ids of the pushes, checks, awaiting,
 --   name, queue and data of the `scheduled` event of each push}. ARGV[3] what was stored when the caller

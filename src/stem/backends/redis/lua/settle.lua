@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings closing write_batch prerequisites pushing
+-- needs: call tasks entry log endings awaited closing write_batch prerequisites pushing
 -- Broker.settle: write each ending whole: record, acknowledgement, meta, events, follow-ups.
 -- INPUT {worker, ids of all tasks and follow-ups, checks, awaiting}. ARGV[3] a packed list. Each ending is {id, fence, kind, run, meta,
 --   number of its follow-ups, payload, facts}, unless it succeeded also {error, data, delay, died, reason, letter, more}; its
@@ -13,7 +13,7 @@ local offset, position, refused = first_item(list), 0, {}
 -- The short way, open as long as nothing before it in the batch has looked into the task.
 local function end_well(id, fence, run, payload)
   local packed = tasks[id]
-  local kept = type(packed) == 'string' and succeed(id, PREFIX .. 't:' .. id, packed, fence, run, payload, worker)
+  local kept = type(packed) == 'string' and succeed(id, PREFIX .. 't:' .. id, packed, fence, run, payload, worker, closed_links)
   tasks[id] = kept or packed
   return kept
 end

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch prerequisites pushing
+-- needs: call tasks entry log endings awaited write_batch prerequisites pushing
 -- Staging.promote: make the pushes of these parts tasks, all in this one call. Known ids are left alone; a job that was
 -- promoted before gets the same reply again.
 -- INPUT {job, {{part, rows}, …}, most rows, ids of the pushes that come last, checks, awaiting}. ARGV[3] these pushes.

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch steps
+-- needs: call tasks entry log endings awaited write_batch steps
 -- Steps.record: keep the result of a step, the first of its name, if the lease is still good.
 -- INPUT {id, fence, name, payload as JSON, data of the event as JSON}
 -- Reply: 1; 0 if the lease is refused, and nothing was written.

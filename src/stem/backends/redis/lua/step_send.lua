@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch steps
+-- needs: call tasks entry log endings awaited write_batch steps
 -- Steps.send: keep an event for a task, the first of its name, and make the task due if it waits for this event.
 -- INPUT {id, event, name of its step, data as JSON}
 -- Reply: 1; 0 if the task is unknown or has ended, and nothing was written.

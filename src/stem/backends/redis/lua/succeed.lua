@@ -1,12 +1,13 @@
 -- needs: call tasks log endings closing
 -- Broker.settle for a batch of successes that have neither meta nor follow-ups.
 -- INPUT {worker, ids (distinct), fences, runs, payloads as JSON}; the last four are in the same order.
--- Reply, packed: the positions of the refused endings; or 0, with nothing written, if settle.lua has to do it: others wait for a task, say.
+-- Reply, packed: the positions of the refused endings; or 0, with nothing written, if others may wait for a task: then
+--   succeed_awaited.lua has to do it, which has more to load.
 local worker, ids, fences, runs, payloads = unpack(INPUT)
 local refused = {}
 local packs, keys = fetch('t:', ids)
 for i = 1, #packs do
-  if packs[i] and is_linked(packs[i]) then
+  if packs[i] and packs[i]:byte(WIDTH_AT) == LINKED_WIDTH then
     return 0
   end
 end

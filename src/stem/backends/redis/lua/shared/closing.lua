@@ -18,27 +18,18 @@ local function close(id, key, packed, queue, is_aside, front, middle, behind, is
   return kept
 end
 
--- The last fields of a task that ended well. Those that wait for it will be told.
-local function closed_links(id, packed, behind)
-  local _, _, _, _, _, _, awaited, _, _, _, ends, passes, _, steps = cmsgpack.unpack_limit(packed, STEPS - BODY + 2, behind)
-  if awaited then
-    note_end(id, awaited, true)
-  end
-  return cmsgpack.pack(false, false, false, 0, false, awaited, false, false, false, ends, passes, false, steps, false)
-end
-
 -- Neighbours in a batch often share the first part of what is kept.
 local held_head, ended_head, linked_head, ended_linked_head, last_fence
 local opening, last_attempt, last_enqueued
 
--- The record, or false if the lease is not good.
-local function succeed(id, key, packed, fence, run, payload, worker)
+-- The record, or false if the lease is not good. `links_of` returns the last fields of a task that has them.
+local function succeed(id, key, packed, fence, run, payload, worker, links_of)
   if fence ~= last_fence then
     held_head, ended_head, last_fence = packed_head(WIDTH, fence, true), packed_head(ENDED_WIDTH, fence, false), fence
     linked_head, ended_linked_head = packed_head(LINKED_WIDTH, fence, true), packed_head(LINKED_WIDTH, fence, false)
   end
-  local head = packed:sub(1, HEAD)
-  if head ~= held_head and head ~= linked_head then
+  local has_links = links_of and packed:byte(WIDTH_AT) == LINKED_WIDTH
+  if packed:sub(1, HEAD) ~= (has_links and linked_head or held_head) then
     return false
   end
   local middle, state, _, _, is_aside, attempt, enqueued_at, _, _, started_at, _, beat =
@@ -54,10 +45,9 @@ local function succeed(id, key, packed, fence, run, payload, worker)
     last_attempt, last_enqueued = attempt, enqueued_at
     opening = cmsgpack.pack('succeeded', false, false, false, attempt, enqueued_at, NOW, worker)
   end
-  local front = (head == held_head and ended_head or ended_linked_head)
+  local front = (has_links and ended_linked_head or ended_head)
     .. opening .. cmsgpack.pack(started_at, NOW, beat, payload, false)
-  local links = head == linked_head and closed_links(id, packed, behind)
-  return close(id, key, packed, queue, is_aside, front, middle, behind, false, links)
+  return close(id, key, packed, queue, is_aside, front, middle, behind, false, has_links and links_of(id, packed, behind))
 end
 
 local function expire(id, key, packed, failure)

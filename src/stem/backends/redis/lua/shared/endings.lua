@@ -6,8 +6,6 @@ local leases_gone, leases_dropped = {}, 0
 local ended, endings = {}, 0 -- ids
 local ended_now, ends = {}, 0 -- those of them that are to be swept in the order of time
 local running = {} -- queue → by how much its count changes
-local counting, counted = {}, {} -- tasks that wait for others; each → those of them that have succeeded just now
-local failed = {} -- tasks that have failed just now and that others wait for: {id, how many of these have been told}
 
 local function write(key, packed)
   writes[written + 1], writes[written + 2] = key, packed
@@ -28,6 +26,10 @@ local function drop_body(id)
   bodies_gone[#bodies_gone + 1] = PREFIX .. 'b:' .. id
 end
 
+local function drop_links(id)
+  redis.call('UNLINK', PREFIX .. 'b:' .. id, PREFIX .. 'pending:' .. id, PREFIX .. 'dependents:' .. id, PREFIX .. 'steps:' .. id)
+end
+
 local function holder(key)
   if uniques[key] == nil then
     uniques[key] = redis.call('GET', PREFIX .. 'u:' .. key)
@@ -41,14 +43,6 @@ local function release(key, id, is_cancelled)
   if holder(key) == id and (is_cancelled or redis.call('PTTL', PREFIX .. 'u:' .. key) == -1) then
     uniques[key], uniques_set[key] = false, 0
   end
-end
-
--- Who waits, or waited, for the task.
-local function dependents(id, awaited)
-  if awaited == true then
-    return redis.call('LRANGE', PREFIX .. 'dependents:' .. id, 0, -1)
-  end
-  return awaited and { awaited } or {}
 end
 
 -- Publish this ending; `is_swept`: the record is deleted after its retention, in the order of endings.
@@ -66,23 +60,6 @@ local function write_ended(ids)
   for first = 1, #ids, CHUNK do
     local some = { unpack(ids, first, math.min(first + CHUNK - 1, #ids)) }
     redis.call('RPUSH', PREFIX .. 'ended', string.format('%016d', NOW) .. cmsgpack.pack(some))
-  end
-end
-
--- Remember that a task has ended for which others wait; carry_on tells them.
-local function note_end(id, awaited, has_succeeded)
-  if not has_succeeded then
-    failed[#failed + 1] = { id, 0 }
-    return
-  end
-  for _, dependent in ipairs(dependents(id, awaited)) do
-    local list = counted[dependent]
-    if not list then
-      list = {}
-      counted[dependent] = list
-      counting[#counting + 1] = dependent
-    end
-    list[#list + 1] = id
   end
 end
 
@@ -119,35 +96,23 @@ local function write_endings()
   end
 end
 
--- How long the task needs the records of those for which it waited: false for no longer, or the moment of an end that
--- has not been outlived.
-local function needed_until(id, horizon)
-  local packed = redis.call('GET', PREFIX .. 't:' .. id)
-  local task = packed and readable(packed)
-  if not task then
-    return false
-  end
-  if not TERMINAL[task[STATE]] or task[LETTER] or task[PENDING] then
-    return horizon + RETENTION.results * 500
-  end
-  return task[ENDS] and math.max(task[FINISHED] or 0, horizon + RETENTION.results * 100)
-end
-
--- As needed_until, for all that wait for the task. `answers` are remembered, for many have the same join.
+-- Whether a task that waited for this one may still read its record: false, or the moment of an end that has not been
+-- outlived, when to look again. `answers` are remembered, for many wait for the same join.
 local function is_needed(task, horizon, answers)
-  local needed = false
-  for _, id in ipairs(dependents(task[ID], task[AWAITED])) do
+  local needed, awaited = false, task[AWAITED]
+  for _, id in ipairs(awaited == true and redis.call('LRANGE', PREFIX .. 'dependents:' .. task[ID], 0, -1) or { awaited }) do
     if answers[id] == nil then
-      answers[id] = needed_until(id, horizon)
+      local packed = redis.call('GET', PREFIX .. 't:' .. id)
+      local other = packed and readable(packed)
+      if other and (not TERMINAL[other[STATE]] or other[LETTER] or other[PENDING]) then
+        answers[id] = horizon + RETENTION.results * 500
+      else
+        answers[id] = other and other[ENDS] and math.max(other[FINISHED] or 0, horizon + RETENTION.results * 100) or false
+      end
     end
     needed = answers[id] and math.max(needed or 0, answers[id]) or needed
   end
   return needed
-end
-
--- The keys that a linked task has beside its own.
-local function linked_keys(id)
-  return PREFIX .. 'b:' .. id, PREFIX .. 'pending:' .. id, PREFIX .. 'dependents:' .. id, PREFIX .. 'steps:' .. id
 end
 
 -- Drop those of the records that ended before the horizon. Ids pushed anew or replayed since are none of them; those that
@@ -163,8 +128,8 @@ local function drop_records(ids, horizon)
       else
         gone[#gone + 1] = ids[i]
         keys[#keys + 1] = PREFIX .. 't:' .. ids[i]
-        if task and is_linked(packed) then
-          redis.call('UNLINK', linked_keys(ids[i]))
+        if task and packed:byte(WIDTH_AT) == LINKED_WIDTH then
+          drop_links(ids[i])
         end
       end
     end

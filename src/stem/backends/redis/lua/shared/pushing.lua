@@ -89,7 +89,7 @@ local function push(packed, offset)
     delay, due = options[1], options[2] or NOW
   end
   if tasks[id] then -- an outlived one
-    redis.call('UNLINK', linked_keys(id))
+    drop_links(id)
   end
   if large then
     bodies[#bodies + 1] = PREFIX .. 'b:' .. id

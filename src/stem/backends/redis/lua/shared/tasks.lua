@@ -22,8 +22,8 @@ end
 
 -- The task that is packed in the string, from its second field on: past the array's head and the format.
 -- Read as many values, not as one: tables that grow field by field are what costs most here.
-local function thaw(packed, offset)
-  local task = { cmsgpack.unpack_limit(packed, LINKED_WIDTH - 1, offset or 4) }
+local function thaw(packed, offset, width)
+  local task = { cmsgpack.unpack_limit(packed, (width or LINKED_WIDTH) - 1, offset or 4) }
   local behind = task[FORMAT]
   task[FORMAT] = UNCHANGED
   return task, behind
@@ -49,18 +49,12 @@ local function is_outlived(task)
   return TERMINAL[task[STATE]] and not task[LETTER] and (task[FINISHED] or 0) <= NOW - RETENTION.results * 1000
 end
 
-local function is_linked(packed)
-  return packed:byte(WIDTH_AT) == LINKED_WIDTH
-end
-
-local function has_links(task)
-  return task[AWAITED] or task[PENDING] or task[ON_FAILURE] or task[RELEASE_DELAY] or task[ENDS] or task[PASSES]
-    or task[EVENT] or task[STEPS] or task[SINCE]
-end
-
 local function freeze(task)
   local width = task[LETTER] == nil and ENDED_WIDTH or WIDTH
-  if has_links(task) then
+  if
+    task[AWAITED] or task[PENDING] or task[ON_FAILURE] or task[RELEASE_DELAY] or task[ENDS] or task[PASSES]
+    or task[EVENT] or task[STEPS] or task[SINCE]
+  then
     width = LINKED_WIDTH
     task[DEATHS] = task[DEATHS] or 0
     for field = ENDED_WIDTH + 1, width do
