@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from stem.backends import memory
 from stem.client.app import Stem
+from stem.client.canvas.values import StoredValue, stored_value
 from stem.client.run.attempt import attempt
 from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Ending, Lease, Report
@@ -112,7 +113,17 @@ def run(app: Stem, delivery: Delivery) -> None:
         catch_interrupts=False,
     )
     broker.settle(
-        [Ending(lease, result.settlement, result.run_seconds, facts=call_facts(delivery.body))], worker=WORKER
+        [
+            Ending(
+                lease,
+                result.settlement,
+                result.run_seconds,
+                dict(result.meta),
+                result.follow_ups,
+                call_facts(delivery.body),
+            )
+        ],
+        worker=WORKER,
     )
 
 
@@ -131,6 +142,10 @@ class StoreChannel:
 
     def push(self, pushes: Sequence[Push]) -> list[Receipt]:
         return self._store.broker.push(pushes)
+
+    def records(self, task_ids: Sequence[str]) -> dict[str, StoredValue]:
+        found = self._store.results.get(task_ids, past_retention=True)
+        return {id: stored_value(record) for id, record in found.items()}
 
     def _heed(self, refused: list[Lease]) -> None:
         if refused:

@@ -38,6 +38,12 @@ class Interrupted(msgspec.Struct, frozen=True, tag=True):
     reason: str
 
 
+class Replaced(msgspec.Struct, frozen=True, tag=True):
+    """The task put others in its place; `by` is the one whose value becomes its own."""
+
+    by: str
+
+
 class Throttled(msgspec.Struct, frozen=True, tag=True):
     retry_after_seconds: float
     limit: str
@@ -50,7 +56,11 @@ class Rejected(msgspec.Struct, frozen=True, tag=True):
     error: TaskError
 
 
-Outcome = Returned | Raised | TimedOut | Died | Revoked | Interrupted | Throttled | Rejected
+class Passed(msgspec.Struct, frozen=True, tag=True):
+    """The chain was ended early by an earlier task, so this one is not run."""
+
+
+Outcome = Returned | Raised | TimedOut | Died | Revoked | Interrupted | Throttled | Rejected | Replaced | Passed
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):

@@ -77,7 +77,7 @@ class Services:
         self.settler = Settler(self.at_most_once, settings.name, self._release, self.success_log)
         self.lease_renewer = LeaseRenewer(self.store, self.pool, self.in_flight, settings.lease_seconds)
         self.progress_reporter = ProgressReporter(self.store.broker, settings.name)
-        self.isolate_requests = IsolateRequests(self.store.broker)
+        self.isolate_requests = IsolateRequests(self.store.broker, self.store.results)
         self.revokes = RevokeFollower(
             self._open_revokes(), self.queues, settings.name, Trust(self.control_keys, self.store.namespace)
         )

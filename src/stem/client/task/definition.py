@@ -18,7 +18,7 @@ from stem.client.task.policy import (
     check_retry_on,
     seconds,
 )
-from stem.client.task.signature import Fills, Signature
+from stem.client.task.signature import Fills, FunctionSignature
 from stem.core.decisions.ratelimit import Rate, parse_rate
 from stem.core.decisions.retry import RetryStrategy
 from stem.core.envelope import check_name, check_priority, check_queue
@@ -46,7 +46,7 @@ class Definition:
     name: str
     aliases: tuple[str, ...] = ()
     function: Callable[..., Any]
-    signature: Signature | None  # None: the code is elsewhere
+    signature: FunctionSignature | None  # None: the code is elsewhere
     plan: CallPlan
     retry: RetryStrategy | RetryCallable
     soft_limit: float | None = None
@@ -112,7 +112,7 @@ def define(function: Callable[..., Any], defaults: Defaults, options: TaskOption
         name=name,
         aliases=_check_aliases(get("aliases")),
         function=function,
-        signature=Signature(name, function, _fills(name, function, engine, isolate)),
+        signature=FunctionSignature(name, function, _fills(name, function, engine, isolate)),
         plan=plan,
         retry=_given(get("retry"), defaults.retry, check_retry),
         soft_limit=soft,

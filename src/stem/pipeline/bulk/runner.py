@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
 from stem.client.app import Stem
+from stem.client.canvas.canvas import Canvas
+from stem.client.canvas.values import StoredValue
 from stem.client.run.admit import Admitted
 from stem.client.run.context import TaskContext, running
 from stem.client.run.invoke import invoke
@@ -23,7 +25,7 @@ from stem.client.task.policy import policy_for
 from stem.core.decisions.settle import settle
 from stem.core.delivery import Delivery, Lease
 from stem.core.envelope import Envelope, Push, Receipt
-from stem.core.errors import InvalidArguments, SoftTimeLimitExceeded
+from stem.core.errors import InvalidArguments, SoftTimeLimitExceeded, UsageError
 from stem.core.outcome import Block, Cancelled, Dead, Done, Outcome, Rejected, Requeue, Retry, Returned
 from stem.core.record import TaskError
 from stem.pipeline.bulk.item_id import task_id, worker_name
@@ -64,6 +66,11 @@ class ItemContext(TaskContext):
     @_envelope.setter
     def _envelope(self, _envelope: Envelope) -> None: ...
 
+    def replace(self, canvas: Canvas[Any]) -> NoReturn:
+        raise UsageError(
+            f"An item of a bulk task cannot be replaced by a {canvas.kind}; enqueue it with ctx.enqueue(…)."
+        )
+
 
 class _Channel:
     """Items send no heartbeats; what they enqueue goes straight to the store."""
@@ -77,6 +84,10 @@ class _Channel:
 
     def push(self, pushes: Sequence[Push]) -> list[Receipt]:
         return self._app.store_connection.push(pushes)
+
+    def records(self, task_ids: Sequence[str]) -> dict[str, StoredValue]:  # noqa: ARG002
+        """Items take no values of other tasks."""
+        return {}
 
 
 class ItemRunner:

@@ -1,4 +1,5 @@
-"""Answer the requests of isolates: a body too large for the inbox, a task to enqueue. Slow, so in threads of its own."""
+"""Answer the requests of isolates: a body too large for the inbox, a task to enqueue, the values of other tasks. Slow, so in
+threads of its own."""
 
 import logging
 import select
@@ -9,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from stem.client.canvas.values import stored_value
 from stem.contracts.broker import Broker
+from stem.contracts.results import Results
 from stem.core.errors import StemError
 from stem.runtime.framing import frame
 from stem.worker.fork.client import IsolateHandle
@@ -21,8 +24,9 @@ ANSWER_SECONDS = 30.0
 
 
 class IsolateRequests:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, results: Results) -> None:
         self._broker = broker
+        self._results = results
         self._threads: ThreadPoolExecutor | None = None  # started by the first request
 
     def start(self) -> None: ...
@@ -39,12 +43,22 @@ class IsolateRequests:
                 self._threads.submit(self._send_answer, handle, lambda: body)
             case wire.PushRequest(pushes):
                 self._threads.submit(self._send_answer, handle, lambda: self._push(pushes))
+            case wire.RecordsRequest(ids):
+                self._threads.submit(self._send_answer, handle, lambda: self._read(ids))
 
     def _push(self, pushes: bytes) -> bytes:
         try:
             reply = wire.PushReply(self._broker.push(wire.decode_pushes(pushes)))
         except StemError as error:
             reply = wire.PushReply(error=(type(error).__name__, str(error)))
+        return msgspec.json.encode(reply)
+
+    def _read(self, ids: list[str]) -> bytes:
+        try:
+            found = self._results.get(ids, past_retention=True)
+            reply = wire.RecordsReply([stored_value(record) for record in found.values()])
+        except StemError as error:
+            reply = wire.RecordsReply(error=(type(error).__name__, str(error)))
         return msgspec.json.encode(reply)
 
     def _send_answer(self, handle: IsolateHandle, answer: Callable[[], bytes]) -> None:
