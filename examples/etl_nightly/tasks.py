@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ place = Path(os.environ.get("STEM_EXAMPLE_PLACE", "."))
 SHOPS = ("berlin", "lima", "osaka")
 
 
-@app.schedule("0 2 * * *", id="nightly", timezone="Europe/Berlin")
+@app.schedule("0 2 * * *", id="nightly", time_zone="Europe/Berlin")
 @app.task(name="etl.nightly")
 def nightly(ctx: TaskContext) -> None:
     """Replace this task by the whole run: its result, and the schedule's outcome, are those of the report."""
@@ -55,7 +56,7 @@ def report(totals: dict[str, int], day: str) -> str:
     return str(path)
 
 
-def _write(name: str, orders: list[dict[str, object]]) -> str:
+def _write(name: str, orders: Sequence[Mapping[str, object]]) -> str:
     path = place / name
     path.write_text("".join(json.dumps(order) + "\n" for order in orders))
     return str(path)

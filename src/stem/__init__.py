@@ -11,6 +11,14 @@ __version__: str
 
 if TYPE_CHECKING:
     from stem.client.app import Stem as Stem
+    from stem.client.canvas.canvas import Canvas as Canvas
+    from stem.client.canvas.canvas import chain as chain
+    from stem.client.canvas.group import chord as chord
+    from stem.client.canvas.group import group as group
+    from stem.client.canvas.handle import CanvasHandle as CanvasHandle
+    from stem.client.canvas.handle import CanvasStatus as CanvasStatus
+    from stem.client.canvas.signature import Signature as Signature
+    from stem.client.canvas.workflow import workflow as workflow
     from stem.client.middleware import Middleware as Middleware
     from stem.client.run.context import TaskContext as TaskContext
     from stem.client.run.context import current_task as current_task
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
     from stem.core.errors import UsageError as UsageError
     from stem.core.errors import WaitTimeout as WaitTimeout
     from stem.core.lifecycle import State as State
+    from stem.core.prerequisites import FailedResult as FailedResult
     from stem.core.record import TaskError as TaskError
     from stem.core.record import TaskRecord as TaskRecord
     from stem.core.settings.app import Settings as Settings
@@ -53,6 +62,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "stem.client.app": ("Stem",),
+    "stem.client.canvas.canvas": ("Canvas", "chain"),
+    "stem.client.canvas.group": ("chord", "group"),
+    "stem.client.canvas.handle": ("CanvasHandle", "CanvasStatus"),
+    "stem.client.canvas.signature": ("Signature",),
+    "stem.client.canvas.workflow": ("workflow",),
+    "stem.core.prerequisites": ("FailedResult",),
     "stem.client.run.context": ("TaskContext", "current_task"),
     "stem.client.send.broadcast": ("BroadcastHandle",),
     "stem.client.send.handle": ("TaskHandle",),

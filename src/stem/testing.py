@@ -15,6 +15,7 @@ import msgspec
 
 from stem.backends import memory
 from stem.client.app import Stem
+from stem.client.canvas.values import StoredValue, stored_value
 from stem.client.run.attempt import attempt
 from stem.contracts.steps import Step
 from stem.contracts.store import Store
@@ -118,7 +119,17 @@ def run(app: Stem, delivery: Delivery) -> None:
         catch_interrupts=False,
     )
     broker.settle(
-        [Ending(lease, result.settlement, result.run_seconds, facts=call_facts(delivery.body))], worker=WORKER
+        [
+            Ending(
+                lease,
+                result.settlement,
+                result.run_seconds,
+                dict(result.meta),
+                result.follow_ups,
+                call_facts(delivery.body),
+            )
+        ],
+        worker=WORKER,
     )
 
 
@@ -143,6 +154,10 @@ class StoreChannel:
 
     def record_step(self, lease: Lease, name: str, payload: msgspec.Raw) -> bool:
         return self._store.steps.record(lease, name, payload)
+
+    def records(self, task_ids: Sequence[str]) -> dict[str, StoredValue]:
+        found = self._store.results.get(task_ids, past_retention=True)
+        return {id: stored_value(record) for id, record in found.items()}
 
     def _heed(self, refused: list[Lease]) -> None:
         if refused:

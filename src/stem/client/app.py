@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 
 import msgspec
 
+from stem.client.canvas.canvas import Canvas
+from stem.client.canvas.handle import CanvasHandle
+from stem.client.canvas.submit import submit
 from stem.client.middleware import Hooks, Middleware
 from stem.client.run.context import TaskContext
 from stem.client.schedules.declare import ScheduleOptions, declared_entry
@@ -178,6 +181,21 @@ class Stem:
         self, name: str, /, args: Mapping[str, Any] | None = None, *, check: bool = True, **options: Unpack[CallOptions]
     ) -> TaskHandle[Any]:
         return await self.sender(name, check=check).options(**options).asend({} if args is None else args)
+
+    def submit(self, canvas: Canvas[R], *args: Any, connection: object | None = None, **kwargs: Any) -> CanvasHandle[R]:
+        """Submit a canvas, as `canvas.submit` does; also an empty one, which knows no app. Raises InvalidTask."""
+        return submit(canvas, self.store_connection, args, kwargs, connection=connection)
+
+    def canvas(self, canvas_id: str) -> CanvasHandle[Any]:
+        """Return a handle to a canvas that was submitted earlier, here or elsewhere. Looks nothing up."""
+        return CanvasHandle(self.store_connection, canvas_id)
+
+    def canvas_of(self, form: Mapping[str, Any], *, check: bool = True) -> Canvas[Any]:
+        """Make a canvas of its JSON form, which `canvas.to_dict()` writes. `check=False` allows tasks whose code is
+        elsewhere. Raises UnknownTask, InvalidTask."""
+        from stem.client.canvas.reading import read_canvas  # here: few read one
+
+        return read_canvas(form, lambda name: self.sender(name, check=check))
 
     def handle(self, task_id: str) -> TaskHandle[Any]:
         """Return a handle to a task that was enqueued earlier, here or elsewhere. Looks nothing up."""

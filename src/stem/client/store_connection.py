@@ -10,6 +10,7 @@ from stem.client.middleware import Hooks
 from stem.client.send.retry import retry_while_unavailable
 from stem.client.send.watcher import Watcher
 from stem.client.stores import open_store, revokes_of, with_absolute_paths
+from stem.contracts.staging import Part
 from stem.contracts.steering.revokes import Revokes
 from stem.contracts.store import Store
 from stem.core.envelope import Push, Receipt
@@ -71,6 +72,15 @@ class StoreConnection:
             return retry_while_unavailable(lambda: self.store.broker.push(pushes), self.settings.timeout_seconds)
         _check_connection(self.store, connection)
         return self.store.broker.push(pushes, connection=connection)
+
+    def promote(self, job: str, parts: Sequence[Part], pushes: Sequence[Push]) -> None:
+        """Make staged calls tasks, with further pushes. Can be repeated, as a push can."""
+        staging = self.store.staging
+        if self._after_push is None:
+            retry_while_unavailable(lambda: staging.promote(job, parts, pushes=pushes), self.settings.timeout_seconds)
+        else:
+            staging.promote(job, parts, pushes=pushes)
+            self._after_push()
 
     def after_event(self) -> None:
         """Run what an event made due, in eager mode."""

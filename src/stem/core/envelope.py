@@ -195,6 +195,8 @@ def check_queue(value: str) -> str:
 
 
 def check_name(value: str) -> str:
+    if value in JOINS:
+        raise InvalidTask(f"The task name {value!r} is reserved for Stem's own joins; choose another name.")
     return _checked(
         value,
         _TASK_NAME,

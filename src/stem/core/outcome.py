@@ -46,6 +46,12 @@ class Suspended(msgspec.Struct, frozen=True, tag=True):
     reason: str
 
 
+class Replaced(msgspec.Struct, frozen=True, tag=True):
+    """The task put others in its place; `by` is the one whose value becomes its own."""
+
+    by: str
+
+
 class Throttled(msgspec.Struct, frozen=True, tag=True):
     retry_after_seconds: float
     limit: str
@@ -58,7 +64,13 @@ class Rejected(msgspec.Struct, frozen=True, tag=True):
     error: TaskError
 
 
-Outcome = Returned | Raised | TimedOut | Died | Revoked | Interrupted | Suspended | Throttled | Rejected
+class Passed(msgspec.Struct, frozen=True, tag=True):
+    """The chain was ended early by an earlier task, so this one is not run."""
+
+
+Outcome = (
+    Returned | Raised | TimedOut | Died | Revoked | Interrupted | Suspended | Throttled | Rejected | Replaced | Passed
+)
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):

@@ -5,12 +5,12 @@ of one of them means. A join runs nothing: it ends by itself when it is released
 """
 
 from enum import Enum, StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from stem.core.lifecycle import State
-from stem.core.record import TaskError, TaskRecord
+from stem.core.record import TaskError
 
 JOIN = "stem.join"  # the names of tasks that are joins
 CANVAS = "stem.canvas"  # a join that stands for a whole canvas and describes its shape
@@ -77,7 +77,20 @@ class FailedResult(msgspec.Struct, frozen=True, rename="camel"):
     failed: bool = True
 
 
-def failed_result(record: TaskRecord) -> FailedResult:
+class EndedTask(Protocol):
+    """What a record says of a task without a result."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def error(self) -> TaskError | None: ...
+
+
+def failed_result(record: EndedTask) -> FailedResult:
     error = None if record.error is None else msgspec.structs.replace(record.error, stack="")
     cause = first_cause(record.error) if record.state is State.CANCELLED else None
     return FailedResult(record.id, record.name, record.state, error, cause or record.id)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stem import InvalidArguments, Stem, TaskContext
-from stem.client.task.signature import Signature
+from stem.client.task.signature import FunctionSignature
 from stem.core.text.encode import encode_json
 
 LIMIT = 1 << 20
@@ -61,7 +61,7 @@ def returns_order() -> Order:
 
 
 def round_trip(function: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-    signature = Signature("it", function)
+    signature = FunctionSignature("it", function)
     return signature.decode(signature.encode(signature.bind(args, kwargs), limit_bytes=LIMIT))
 
 
@@ -77,7 +77,7 @@ def test_typed_arguments_come_back_as_what_they_were() -> None:
 
 
 def test_positions_become_names_and_defaults_are_not_stored() -> None:
-    signature = Signature("it", loose)
+    signature = FunctionSignature("it", loose)
     assert bytes(signature.encode(signature.bind((1,), {}), limit_bytes=LIMIT)) == b'{"a":1}'
     assert round_trip(loose, 1, 2) == {"a": 1, "b": 2}
 
@@ -97,14 +97,14 @@ def test_an_annotation_that_json_has_no_form_for_counts_as_any() -> None:
 
 
 def test_the_context_is_no_argument() -> None:
-    assert Signature("it", with_context).context == "ctx"
+    assert FunctionSignature("it", with_context).context == "ctx"
     assert round_trip(with_context, 5, b=1) == {"a": 5, "b": 1}
     with pytest.raises(InvalidArguments, match="has no argument 'ctx'"):
         round_trip(with_context, 5, ctx=1)
 
 
 def test_an_annotation_that_cannot_be_resolved_leaves_the_others_standing() -> None:
-    assert Signature("it", unresolved).context == "ctx"
+    assert FunctionSignature("it", unresolved).context == "ctx"
     assert round_trip(unresolved, "anything", 5) == {"a": "anything", "b": 5}
     with pytest.raises(InvalidArguments, match="Expected `int`"):
         round_trip(unresolved, "anything", "5")
@@ -150,7 +150,7 @@ def test_arguments_by_name_must_be_one_object_with_string_keys(app: Stem) -> Non
 
 
 def test_a_result_is_read_as_its_annotation_says_and_as_it_is_where_that_was_not_kept() -> None:
-    signature = Signature("it", returns_order)
+    signature = FunctionSignature("it", returns_order)
     order = Order(uuid4(), [Point(1)])
     assert signature.decode_result(encode_json(order, what="the result", limit_bytes=LIMIT)) == order
     assert signature.decode_result(encode_json(None, what="the result", limit_bytes=LIMIT)) is None

@@ -16,7 +16,7 @@ import pytest
 
 from stem import InvalidArguments, InvalidTask, State, Stem, TaskContext, TaskRevoked, UsageError, current_task
 from stem.client.run.attempt import attempt
-from stem.client.task.signature import Signature
+from stem.client.task.signature import FunctionSignature
 from stem.core.delivery import Lease
 from stem.core.envelope import Push, Receipt
 from stem.core.lifecycle import EventKind
@@ -427,9 +427,9 @@ def test_the_class_itself_counts_and_not_its_name(app: Stem) -> None:
 
     def optional(a: int, context: "TaskContext | None" = None) -> None: ...
 
-    assert Signature("it", namesake).context is None
-    assert Signature("it", derived).context == "c"
-    assert Signature("it", optional).context == "context"
+    assert FunctionSignature("it", namesake).context is None
+    assert FunctionSignature("it", derived).context == "c"
+    assert FunctionSignature("it", optional).context == "context"
 
 
 def test_a_function_takes_one_context_and_takes_it_by_name(app: Stem) -> None:

@@ -6,8 +6,11 @@ from typing import Any
 import msgspec
 
 from stem.client.app import Stem
+from stem.client.canvas.values import ValueMissing
 from stem.client.middleware import Hooks
+from stem.client.run.context import Channel
 from stem.client.run.engines import engine
+from stem.client.run.inputs import PassedOver, resolve
 from stem.client.send import signing
 from stem.client.task.definition import Definition
 from stem.client.task.policy import policy_for
@@ -53,9 +56,10 @@ class Admitted(msgspec.Struct, frozen=True, eq=False):
         return self.envelope.hard_limit or self.definition.hard_limit
 
 
-def admit(app: Stem, delivery: Delivery) -> Admitted | Rejected:
-    """Verify and decode a delivery. Reasons to reject: envelope-unreadable, signature-invalid, unknown-task,
-    invalid-arguments, engine-unavailable."""
+def admit(app: Stem, delivery: Delivery, channel: Channel) -> Admitted | Rejected | PassedOver:
+    """Verify and decode a delivery, with the values of other tasks that it takes. Reasons to reject: envelope-unreadable,
+    signature-invalid, unknown-task, invalid-arguments, input-missing, engine-unavailable. Raises StoreUnavailable if those
+    values cannot be read."""
     try:
         envelope = envelopes.decode(delivery.body, attempt=delivery.attempt)
         if app.store_connection.keyring:
@@ -72,10 +76,16 @@ def admit(app: Stem, delivery: Delivery) -> Admitted | Rejected:
             )
         definition = task.definition
         signature = definition.signature
-        arguments = signature.decode(envelope.args) if signature is not None else envelope.arguments()
+        args = envelope.args
+        if envelope.after:
+            resolved = resolve(envelope, channel.records)
+            if isinstance(resolved, PassedOver):
+                return resolved
+            args = resolved
+        arguments = signature.decode(args) if signature is not None else envelope.arguments()
         if definition.engine is not None and (reason := _no_engine(definition.engine)) is not None:
             return reason
-    except (EnvelopeUnreadable, SignatureInvalid, UnknownTask, InvalidArguments) as error:
+    except (EnvelopeUnreadable, SignatureInvalid, UnknownTask, InvalidArguments, ValueMissing) as error:
         return Rejected(_REASONS[type(error)], TaskError(type(error).__name__, str(error)))
     limit_bytes = app.settings.max_result_bytes or app.settings.max_args_bytes
     return Admitted(task, definition, envelope, arguments, app.store_connection.hooks, limit_bytes)
@@ -94,4 +104,5 @@ _REASONS: dict[type[StemError], str] = {
     SignatureInvalid: "signature-invalid",
     UnknownTask: "unknown-task",
     InvalidArguments: "invalid-arguments",
+    ValueMissing: "input-missing",
 }

@@ -1,30 +1,40 @@
 """Runs one attempt of a task: admit, invoke, settle. The caller writes the settlement."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter
+from typing import Any
 
 import msgspec
 
 from stem.client.app import Stem
+from stem.client.canvas.values import PASSED
 from stem.client.run.admit import Admitted, admit
-from stem.client.run.context import Channel, TaskContext, running
+from stem.client.run.context import NO_META, Channel, TaskContext, running
+from stem.client.run.inputs import WAITED, PassedOver
 from stem.client.run.invoke import ainvoke, invoke
 from stem.core.decisions.settle import Policy, settle
 from stem.core.delivery import Delivery
-from stem.core.outcome import Outcome, Rejected, Returned, Settlement
+from stem.core.envelope import Push
+from stem.core.errors import StoreUnavailable
+from stem.core.outcome import Block, Done, Outcome, Passed, Rejected, Requeue, Returned, Settlement
+from stem.core.prerequisites import VALUE_OF
 
 Begin = Callable[[Admitted], object]
 RandomFraction = Callable[[], float]
 
+INPUTS_AWAY_SECONDS = 5.0  # until a task is tried again whose inputs could not be read
 _ANY = Policy()
 
 
 class AttemptResult(msgspec.Struct, frozen=True):
-    """The settlement of an attempt, and how long it ran (None: it never started)."""
+    """The settlement of an attempt, and how long it ran (None: it never started). `meta` and `follow_ups` are written with
+    it."""
 
     settlement: Settlement
     run_seconds: float | None
+    meta: Mapping[str, Any] = NO_META
+    follow_ups: tuple[Push, ...] = ()
 
 
 def _nothing(_admitted: Admitted) -> None: ...
@@ -47,9 +57,9 @@ def attempt(
     A signal may raise SoftTimeLimitExceeded or TaskRevoked while the current context `is_running`: wherever it strikes, it
     counts as the attempt's. At other times a signal must raise neither, because the caller would get the exception.
     """
-    admitted = admit(app, delivery)
-    if isinstance(admitted, Rejected):
-        return AttemptResult(_decided(admitted, Policy(), delivery, random_fraction), None)
+    admitted = _admitted(app, delivery, channel)
+    if isinstance(admitted, AttemptResult):
+        return admitted
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
     token = running.set(context)
     try:
@@ -72,9 +82,14 @@ async def aattempt(
     catch_interrupts: bool = True,
 ) -> AttemptResult:
     """Run an async handler like `attempt`, on the caller's loop. Cancelling this cancels the handler, and is raised here."""
-    admitted = admit(app, delivery)
-    if isinstance(admitted, Rejected):
-        return AttemptResult(_decided(admitted, Policy(), delivery, random_fraction), None)
+    if WAITED in delivery.body:  # it may ask for the values of others: the loop is not to wait for them
+        import asyncio
+
+        admitted = await asyncio.to_thread(_admitted, app, delivery, channel)
+    else:
+        admitted = _admitted(app, delivery, channel)
+    if isinstance(admitted, AttemptResult):
+        return admitted
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
     token = running.set(context)
     try:
@@ -93,7 +108,25 @@ def _attempt_result(
     policy = _ANY if type(outcome) is Returned else call.policy
     settlement = _decided(outcome, policy, context.delivery, random_fraction)
     call.hooks.settle(context, settlement)
+    if (context.follow_ups or context.ending_meta) and isinstance(settlement, Done | Block):
+        return AttemptResult(settlement, run_seconds, context.ending_meta, context.follow_ups)
     return AttemptResult(settlement, run_seconds)
+
+
+def _admitted(app: Stem, delivery: Delivery, channel: Channel) -> Admitted | AttemptResult:
+    """Admit a delivery; one that is not to run has a result already."""
+    try:
+        admitted = admit(app, delivery, channel)
+    except StoreUnavailable as error:
+        return AttemptResult(Requeue(INPUTS_AWAY_SECONDS, f"inputs-unavailable: {error}"), None)
+    match admitted:
+        case Rejected():
+            return AttemptResult(_decided(admitted, Policy(), delivery, lambda: 0.0), None)
+        case PassedOver(chain_id, ended_by):
+            meta = {VALUE_OF: ended_by, PASSED: chain_id}
+            return AttemptResult(_decided(Passed(), Policy(), delivery, lambda: 0.0), None, meta)
+        case _:
+            return admitted
 
 
 def _decided(outcome: Outcome, policy: Policy, delivery: Delivery, random_fraction: RandomFraction) -> Settlement:

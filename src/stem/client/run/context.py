@@ -19,10 +19,14 @@ from stem.core.decisions.routing import TENANT_HEADER
 from stem.core.delivery import Delivery
 from stem.core.envelope import Envelope, Push, Receipt
 from stem.core.errors import InvalidTask, UsageError
+from stem.core.prerequisites import VALUE_OF
 from stem.core.text.encode import encode_json
 
 if TYPE_CHECKING:
     from stem.client.app import Stem
+    from stem.client.canvas.canvas import Canvas
+    from stem.client.canvas.handle import CanvasHandle
+    from stem.client.canvas.values import StoredValue
     from stem.client.send.handle import TaskHandle
     from stem.client.send.sender import Sender
     from stem.contracts.engine import Interrupter
@@ -31,7 +35,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PARENT_ID, ROOT_ID = "parentId", "rootId"  # in an envelope's meta
+CANVAS_ID, JOIN_ID = "canvasId", "joinId"  # the canvas that a task is part of, and the join of its group
+CHAIN_ID = "chainId"  # the chain that it is a link of: the id of the chain's last link
+ENDS_CHAIN = "endsChain"  # the chain that it ended early
 MAX_PROGRESS_BYTES = 2048
+NO_META: Mapping[str, Any] = {}
 
 
 class Channel(StepChannel, Protocol):
@@ -46,6 +54,9 @@ class Channel(StepChannel, Protocol):
     def push(self, pushes: Sequence[Push]) -> list[Receipt]:
         """Push calls through a connection that is already open."""
 
+    def records(self, task_ids: Sequence[str]) -> "Mapping[str, StoredValue]":
+        """Read what the values of these tasks need, past their retention as well. Raises StoreUnavailable."""
+
 
 class RetryRequested(BaseException):
     """Raised by `ctx.retry` to leave the handler. A BaseException, so that no `except Exception` swallows it."""
@@ -53,6 +64,22 @@ class RetryRequested(BaseException):
     def __init__(self, delay_seconds: float | None, reason: str) -> None:
         super().__init__(reason)
         self.delay_seconds = delay_seconds
+
+
+class ReplaceRequested(BaseException):
+    """Raised by `ctx.replace` to leave the handler. `by` is the task whose value becomes that of the replaced one."""
+
+    def __init__(self, by: str) -> None:
+        super().__init__(by)
+        self.by = by
+
+
+class ChainEndRequested(BaseException):
+    """Raised by `ctx.end_chain` to leave the handler."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__("The chain ends here.")
+        self.value = value
 
 
 class TaskContext:
@@ -70,6 +97,8 @@ class TaskContext:
         "_step_log",
         "_turn",
         "delivery",
+        "ending_meta",
+        "follow_ups",
         "has_told",
         "interrupter",
         "is_running",
@@ -88,6 +117,8 @@ class TaskContext:
         self.has_told = False  # the handler reports its progress itself
         self._notes: dict[str, Any] = {}
         self._step_log: StepLog | None = None
+        self.follow_ups: tuple[Push, ...] = ()  # pushed together with a success
+        self.ending_meta: Mapping[str, Any] = NO_META  # added to the record by a success
         self._turn: Lock | None = None  # for two who report: the handler, and a thread of its engine
 
     def __repr__(self) -> str:
@@ -214,6 +245,40 @@ class TaskContext:
             self._step_log = StepLog(self._app, self.delivery.lease, self._channel)
         return self._step_log
 
+    def replace(self, canvas: "Canvas[Any]") -> NoReturn:
+        """End this attempt and put a signature or canvas in the place of the task: what waits for the task waits for it, and
+        gets its value. Stored with the end of the attempt. Raises UsageError, InvalidTask."""
+        pushes, by = canvas.replacement(self)
+        self.follow_ups += tuple(pushes)
+        self.ending_meta = {**self.ending_meta, VALUE_OF: by}
+        raise ReplaceRequested(by)
+
+    def spawn(self, *canvases: "Canvas[Any]") -> "list[TaskHandle[Any]]":
+        """Add members to the group that the task is part of: what follows the group waits for them as well, and gets their
+        values behind the others. Stored with the success of this attempt. Raises UsageError, InvalidTask."""
+        join_id = self._noted(JOIN_ID)
+        if join_id is None:
+            raise UsageError(
+                f"Task {self.id} is no member of a group, so nothing can be added to it; use ctx.enqueue(…)."
+            )
+        handles: list[TaskHandle[Any]] = []
+        for canvas in canvases:
+            pushes, added = canvas.spawned(self, join_id)
+            self.follow_ups += tuple(pushes)
+            handles += added
+        return handles
+
+    def end_chain(self, value: Any = None) -> NoReturn:
+        """End this attempt as a success with this value, and the chain that the task is part of with it: later links are not
+        run, and the value is that of the chain. Raises UsageError."""
+        chain_id = self._noted(CHAIN_ID)
+        if chain_id is None:
+            raise UsageError(f"Task {self.id} is no part of a chain, so none can be ended; return the value.")
+        self.ending_meta = {**self.ending_meta, ENDS_CHAIN: chain_id}
+        raise ChainEndRequested(value)
+
+    @overload
+    def enqueue(self, canvas: "Canvas[R]", /, *args: Any, **kwargs: Any) -> "CanvasHandle[R]": ...
     @overload
     def enqueue(self, task: "Sender[P, R]", /, *args: P.args, **kwargs: P.kwargs) -> "TaskHandle[R]": ...
     @overload
@@ -227,7 +292,8 @@ class TaskContext:
         **options: Unpack[CallOptions],
     ) -> "TaskHandle[Any]": ...
     def enqueue(self, task: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Enqueue like `task.enqueue(…)` or `app.enqueue(name, args=…)`, over the worker's connection."""
+        """Enqueue like `task.enqueue(…)`, `canvas.submit(…)` or `app.enqueue(name, args=…)`, over the worker's
+        connection."""
         if isinstance(task, str):
             return self._enqueue_named(task, *args, **kwargs)
         return task.enqueue_by(self._channel.push, self._app.store_connection, task.bind(args, kwargs))

@@ -9,17 +9,16 @@ from msgspec import Raw
 
 from stem.client.run import django_connections
 from stem.client.run.admit import Admitted
-from stem.client.run.context import RetryRequested, TaskContext
+from stem.client.run.context import ChainEndRequested, ReplaceRequested, RetryRequested, TaskContext
 from stem.client.run.engines import engine
 from stem.client.run.steps import Suspension
 from stem.core.errors import Drop, InvalidArguments, TaskRevoked
-from stem.core.outcome import Raised, Returned, Revoked, Suspended
+from stem.core.outcome import Raised, Replaced, Returned, Revoked, Suspended
 from stem.core.record import TaskError
 from stem.core.text.encode import encode_json
 
 E = TypeVar("E", bound=BaseException)
-
-Ended = Returned | Raised | Revoked | Suspended
+Ended = Returned | Raised | Revoked | Replaced | Suspended
 
 MAX_MESSAGE, MAX_STACK = 8_000, 32_000
 
@@ -115,17 +114,24 @@ def _returned(call: Admitted, value: Any) -> Returned | Raised:
     """Encode the result. One that is no JSON or not of the annotated type fails without a retry: it would not change."""
     if call.definition.ignore_result:
         return Returned(_NO_VALUE)
+    returned = _encoded(call, value)
+    signature = call.definition.signature
+    if signature is None or isinstance(returned, Raised):
+        return returned
+    fault = signature.result_fault(returned.payload)
+    return returned if fault is None else Raised(TaskError("ResultTypeMismatch", fault))
+
+
+def _encoded(call: Admitted, value: Any) -> Returned | Raised:
     try:
-        encoded = encode_json(value, what="the result", limit_bytes=call.limit_bytes, option="max_result_bytes")
+        return Returned(encode_json(value, what="the result", limit_bytes=call.limit_bytes, option="max_result_bytes"))
     except InvalidArguments as error:
         return Raised(TaskError("UnserialisableResult", str(error)))
-    signature = call.definition.signature
-    fault = None if signature is None else signature.result_fault(encoded)
-    return Returned(encoded) if fault is None else Raised(TaskError("ResultTypeMismatch", fault))
 
 
-def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Raised | Revoked | Suspended:
-    """Turn an exception into an outcome. Revokes, sleeps and `ctx.retry` are not errors and call no `error` hook."""
+def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Ended:
+    """Turn an exception into an outcome. Revokes and what `ctx` raises to leave the handler are not errors and call no
+    `error` hook."""
     if (revoke := _found(TaskRevoked, error)) is not None:
         return Revoked(_plain(_message(revoke), MAX_MESSAGE) or "revoked")
     if (drop := _found(Drop, error)) is not None:
@@ -135,6 +141,10 @@ def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Raised
     if (request := _found(RetryRequested, error)) is not None:
         recorded = TaskError("RetryRequested", _plain(_message(request), MAX_MESSAGE), retryable=True)
         return Raised(recorded, request.delay_seconds)
+    if (replaced := _found(ReplaceRequested, error)) is not None:
+        return Replaced(replaced.by)
+    if (ended := _found(ChainEndRequested, error)) is not None:
+        return _encoded(call, ended.value)
     call.hooks.error(context, error)
     task = call.definition
     return raised(error, task.function, retry_on=task.retry_on, no_retry_on=task.no_retry_on)

@@ -5,14 +5,18 @@ from typing import Any
 
 from stem.client.task.flow_control import HEADER
 from stem.client.task.options import CallPlan
-from stem.client.task.signature import Signature
+from stem.client.task.signature import FunctionSignature
 from stem.core.envelope import Unique
 from stem.core.errors import InvalidArguments
 from stem.core.ids import canonical, content_key
 
 
 def unique_of(
-    name: str, plan: CallPlan, arguments: Mapping[str, Any], headers: Mapping[str, str], signature: Signature | None
+    name: str,
+    plan: CallPlan,
+    arguments: Mapping[str, Any],
+    headers: Mapping[str, str],
+    signature: FunctionSignature | None,
 ) -> Unique | None:
     """Return the uniqueness key of a call, if it has one. Raises InvalidArguments."""
     if plan.supersedes is not None:
@@ -25,13 +29,13 @@ def unique_of(
 
 
 def singleton_key(
-    plan: CallPlan, arguments: Mapping[str, Any], headers: Mapping[str, str], signature: Signature | None
+    plan: CallPlan, arguments: Mapping[str, Any], headers: Mapping[str, str], signature: FunctionSignature | None
 ) -> str:
     return content_key([_content(plan, arguments, headers, signature)])
 
 
 def _content(
-    plan: CallPlan, arguments: Mapping[str, Any], headers: Mapping[str, str], signature: Signature | None
+    plan: CallPlan, arguments: Mapping[str, Any], headers: Mapping[str, str], signature: FunctionSignature | None
 ) -> Any:
     """Return what identifies the call: the parts that the task's `key` names, or all arguments, as decoded for the function
     if it is known here. Without a key, headers do not count: a trace id must not make a duplicate look new."""

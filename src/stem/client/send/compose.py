@@ -13,10 +13,11 @@ from stem.client.send.signing import sign
 from stem.client.store_connection import StoreConnection
 from stem.client.task.flow_control import SINGLETON_HEADER
 from stem.client.task.options import CallPlan
-from stem.client.task.signature import Signature
+from stem.client.task.signature import FunctionSignature
 from stem.core.decisions.routing import TENANT_HEADER, queue_of
 from stem.core.envelope import VERSION, Envelope, Push, encode_args
 from stem.core.ids import uuid7
+from stem.core.prerequisites import OnFailure
 from stem.core.record import moment
 
 NO_ARGS = msgspec.Raw(b"{}")
@@ -46,15 +47,28 @@ def envelope_template(name: str, plan: CallPlan, *, is_fair: bool = False) -> En
     )
 
 
+class Dependencies(msgspec.Struct, frozen=True):
+    """What a task of a canvas has and a single call has not. `meta` says where in the canvas it is."""
+
+    id: str
+    after: tuple[str, ...]
+    on_failure: OnFailure
+    inputs: dict[str, str]
+    meta: dict[str, Any]
+
+
 def compose(
     store_connection: StoreConnection,
     template: Envelope,
     plan: CallPlan,
     arguments: Mapping[str, Any],
-    signature: Signature | None,
+    signature: FunctionSignature | None,
+    dependencies: Dependencies | None = None,
 ) -> Push:
     """Build one push; arguments are checked if the signature is known here. Raises InvalidArguments; writes nothing."""
     encode = encode_args if signature is None else signature.encode
+    if dependencies is not None and dependencies.inputs and signature is not None:
+        encode = signature.encode_part
     args = encode(arguments, limit_bytes=store_connection.settings.max_args_bytes)
     now = store_connection.clock()
     sent_at = moment(now)
@@ -64,13 +78,23 @@ def compose(
         changes["not_before"] = sent_at + timedelta(seconds=plan.delay_seconds)
     if plan.expires_seconds is not None:
         changes["expires_at"] = sent_at + timedelta(seconds=plan.expires_seconds)
-    if plan.add_to_parent and (context := running.get()) is not None:
+    if dependencies is not None:
+        if dependencies.after:
+            changes["not_before"] = template.not_before  # a delay counts from its release, which nobody knows yet
+        changes |= msgspec.structs.asdict(dependencies)
+        changes["meta"] = {**template.meta, **dependencies.meta}
+    elif plan.add_to_parent and (context := running.get()) is not None:
         changes["meta"] = lineage(context, template.meta)
     if plan.is_singleton:
         key = singleton_key(plan, arguments, template.headers, signature)
         changes["headers"] = {**template.headers, SINGLETON_HEADER: key}
     envelope = store_connection.hooks.enqueue(msgspec.structs.replace(template, **changes))
-    if store_connection.keyring:
-        envelope = sign(envelope, store_connection.keyring, namespace=store_connection.settings.namespace)
     unique = unique_of(template.name, plan, arguments, template.headers, signature)
-    return Push(envelope, plan.delay_seconds, plan.expires_seconds, unique)
+    return Push(signed(store_connection, envelope), plan.delay_seconds, plan.expires_seconds, unique)
+
+
+def signed(store_connection: StoreConnection, envelope: Envelope) -> Envelope:
+    """Sign an envelope if the app has keys."""
+    if not store_connection.keyring:
+        return envelope
+    return sign(envelope, store_connection.keyring, namespace=store_connection.settings.namespace)

@@ -2,16 +2,20 @@
 
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
+import msgspec
+
+from stem.client.canvas.values import StoredValue, Values, stored_value
 from stem.client.store_connection import StoreConnection
 from stem.client.task.hints import OF_HANDLES, missing
 from stem.core.decisions.routing import is_queue_of_worker
 from stem.core.envelope import check_id
 from stem.core.errors import RemoteTraceback, StemError, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
 from stem.core.lifecycle import State
+from stem.core.prerequisites import JOINS, VALUE_OF, first_cause
 from stem.core.record import TaskRecord
 
 if TYPE_CHECKING:
@@ -88,9 +92,15 @@ class TaskHandle(Generic[R]):
 
     def value_of(self, record: TaskRecord) -> R:
         """Return the value of a record that `wait` returned. Raises TaskFailed, TaskCancelled."""
-        if record.state is not State.SUCCEEDED:
-            raise failure_of(record)
-        return self._decode(record)
+        if VALUE_OF not in record.meta and record.name not in JOINS:
+            if record.state is not State.SUCCEEDED:
+                raise failure_of(self._first_cause(record))
+            return self._decode(record)
+        stored = stored_value(record)
+        if not stored.has_value:
+            raise failure_of(self._first_cause(record))
+        # Its value is made of those of others: it is a join, was replaced, or its chain was ended early.
+        return self._decode(msgspec.structs.replace(record, payload=Values(self._stored).of(record.id)))
 
     def revoke(self, *, terminate: bool = False, reason: str = "") -> "RevokeResult":
         """Revoke the task: it will not start, and with `terminate` it is stopped if it runs. Durable when this returns.
@@ -116,7 +126,12 @@ class TaskHandle(Generic[R]):
         return await asyncio.to_thread(self.status)
 
     async def aget(self, timeout: float | None = None) -> R:
-        return self.value_of(await self.await_ended(timeout))
+        record = await self.await_ended(timeout)
+        if VALUE_OF in record.meta or record.name in JOINS or first_cause(record.error) is not None:
+            import asyncio
+
+            return await asyncio.to_thread(self.value_of, record)  # it reads other records
+        return self.value_of(record)
 
     async def await_ended(self, timeout: float | None = None) -> TaskRecord:
         """Wait like `wait`. All such waits of a process share one thread."""
@@ -199,6 +214,18 @@ class TaskHandle(Generic[R]):
             unserved = self._unserved(record)
         why = unserved or "the task itself is unaffected"
         return WaitTimeout(f"Task {self.id} has not ended within {timeout or 0:g} s{state}; {why}.")
+
+    def _first_cause(self, record: TaskRecord) -> TaskRecord:
+        """The record of the task whose failure cancelled this one, if it still has failed."""
+        cause = first_cause(record.error)
+        if cause is None:
+            return record
+        found = self._store_connection.store.results.get([cause], past_retention=True).get(cause)
+        return found if found is not None and found.state in (State.FAILED, State.CANCELLED) else record
+
+    def _stored(self, task_ids: Sequence[str]) -> dict[str, StoredValue]:
+        found = self._store_connection.store.results.get(task_ids, past_retention=True)
+        return {id: stored_value(each) for id, each in found.items()}
 
 
 def failure_of(record: TaskRecord) -> TaskFailed | TaskCancelled:

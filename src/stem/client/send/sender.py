@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
+from stem.client.canvas.group import Group, in_chunks
+from stem.client.canvas.signature import Signature
 from stem.client.reachable import check_reachable
 from stem.client.send.broadcast import Broadcast, BroadcastHandle, broadcast
 from stem.client.send.compose import compose, envelope_template
@@ -110,6 +112,40 @@ class Sender(Generic[P, R]):
             return signature.bind_object(arguments)
         refuse_no_object(arguments)
         return arguments
+
+    @property
+    def store_connection(self) -> StoreConnection:
+        return self._store_connection
+
+    @property
+    def given_options(self) -> Mapping[str, Any]:
+        return self._options
+
+    def plan_of(self, options: Mapping[str, Any]) -> CallPlan:
+        """Return the plan of a call of the task with these options alone. Raises InvalidTask."""
+        return self._planned(options, self.definition.plan)
+
+    def s(self, *args: Any, **kwargs: Any) -> Signature[R]:
+        """Make a signature: a call to be composed with others. In a chain or as a callback it takes the value of what comes
+        before it as its first free argument."""
+        return Signature(self, args, kwargs)
+
+    def si(self, *args: P.args, **kwargs: P.kwargs) -> Signature[R]:
+        """Make an immutable signature, which takes no value of others. Raises InvalidArguments."""
+        self.bind(args, kwargs)
+        return Signature(self, args, kwargs, is_immutable=True)
+
+    def map(self, items: Iterable[Any]) -> Group[R]:
+        """A group with one task per item, which is its first argument. A generator is read when the group is submitted."""
+        return Group(self.s(item) for item in items)
+
+    def starmap(self, items: Iterable[Iterable[Any]]) -> Group[R]:
+        """A group with one task per item, which is the list of its positional arguments."""
+        return Group(self.s(*item) for item in items)
+
+    def chunks(self, items: Iterable[Any], size: int) -> Group[R]:
+        """A group with one task per `size` items, whose first argument is the list of them."""
+        return Group(self.s(part) for part in in_chunks(items, size))
 
     def item(self, *args: P.args, **kwargs: P.kwargs) -> Item[P, R]:
         """Make one call for `enqueue_many`. `task.options(id=…).item(…)` gives it an id of its own."""

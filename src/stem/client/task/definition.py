@@ -21,7 +21,7 @@ from stem.client.task.policy import (
     check_retry_on,
     seconds,
 )
-from stem.client.task.signature import Fills, Signature
+from stem.client.task.signature import Fills, FunctionSignature
 from stem.core.decisions.ratelimit import Rate, parse_rate
 from stem.core.decisions.retry import RetryStrategy
 from stem.core.decisions.routing import Route, Routes
@@ -50,7 +50,7 @@ class Definition:
     name: str
     aliases: tuple[str, ...] = ()
     function: Callable[..., Any]
-    signature: Signature | None  # None: the code is elsewhere
+    signature: FunctionSignature | None  # None: the code is elsewhere
     plan: CallPlan
     retry: RetryStrategy | RetryCallable
     soft_limit: float | None = None
@@ -115,7 +115,7 @@ def define(function: Callable[..., Any], defaults: Defaults, options: TaskOption
         **planned_flow(options),
         visibility_timeout=_above_zero("visibility_timeout", get("visibility_timeout")),
     )
-    signature = Signature(name, function, _fills(name, function, engine, isolate))
+    signature = FunctionSignature(name, function, _fills(name, function, engine, isolate))
     check_key(plan.key, signature)
     return Definition(
         name=name,

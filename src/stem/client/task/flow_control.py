@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from stem.client.task.options import TaskOptions, check_concurrency
 from stem.client.task.policy import seconds
-from stem.client.task.signature import Signature
+from stem.client.task.signature import FunctionSignature
 from stem.core.envelope import Supersedes
 from stem.core.errors import InvalidTask
 
@@ -52,7 +52,7 @@ def places(options: TaskOptions) -> tuple[int | None, str | None]:
     return limit, per
 
 
-def check_key(key: tuple[str, ...] | None, signature: Signature) -> None:
+def check_key(key: tuple[str, ...] | None, signature: FunctionSignature) -> None:
     """Raises InvalidTask for a key that names no parameter."""
     for part in key or ():
         if not part.startswith(HEADER) and part not in signature.names:

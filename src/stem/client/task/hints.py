@@ -27,10 +27,8 @@ OF_TASKS = {
     "send_with_options": "task.options(…).enqueue(…)",
     "schedule": "task.options(delay=…).enqueue(…)",
     "apply": "a plain call, task(…), which runs it here",
-    "s": "task.item(…)",
-    "si": "task.item(…)",
-    "signature": "task.item(…)",
-    "map": "task.enqueue_many(…)",
+    "signature": "task.s(…)",
+    "subtask": "task.s(…)",
     "request": "a parameter that is annotated TaskContext, or current_task()",
     "retry": "ctx.retry(…), with a parameter ctx that is annotated TaskContext",
 }

@@ -2,9 +2,9 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -28,7 +28,7 @@ _UNCHANGED = frozenset({type(None), bool, int, float, str, list, tuple, dict})
 CONTEXT_CLASS = TaskContext.__name__  # what is left of an annotation that cannot be resolved
 
 
-class Signature:
+class FunctionSignature:
     """The parameters of one function, with a decoder for its arguments that is built once.
 
     Checked is what the worker will decode: the JSON of the arguments against the annotations. An annotation that JSON has
@@ -60,6 +60,8 @@ class Signature:
         self._takes_more = extra is not None
         self._extra_type = _json_type(hints.get(extra.name, Any)) if extra is not None else None
         self._decoder = _decoder(name, named, hints, forbid_unknown=extra is None)
+        optional = [p.replace(default=UNSET, kind=p.KEYWORD_ONLY) for p in named]
+        self._make_part_decoder = partial(_decoder, name, optional, hints, forbid_unknown=extra is None)
         # What JSON changes in these, nothing changes back.
         self._untyped = {p.name for p in named if _json_type(hints.get(p.name, Any)) is Any}
         returned = _json_type(hints.get("return", Any))
@@ -78,6 +80,38 @@ class Signature:
         arguments.update(kwargs)
         self._check_names(arguments)
         return arguments
+
+    def bind_after(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], inputs: Iterable[str] = ()
+    ) -> tuple[dict[str, Any], str]:
+        """Bind a call that also takes the value of a task before it, and return the parameter that the value fills: the first
+        that is free, before the positional arguments. `inputs` are filled otherwise. Raises InvalidArguments."""
+        taken = {*kwargs, *inputs}
+        free = [name for name in self.positional if name not in taken]
+        if not free:
+            free = [name for name in self.names if name not in taken][:1]
+        if not free:
+            raise InvalidArguments(
+                f"{self.name} cannot take the value of the task before it, because no argument is left for it; "
+                "make the signature immutable with task.si(…), or give it one argument less."
+            )
+        filled, names = free[0], free[1:]
+        if len(args) > len(names):
+            raise InvalidArguments(
+                f"{self.name} gets the value of the task before it as {filled!r}, has {len(names)} more positional arguments "
+                f"and got {len(args)}; {self._usage()}."
+            )
+        return self.bind_without((*inputs, filled), dict(zip(names, args, strict=False)) | dict(kwargs)), filled
+
+    def bind_without(self, inputs: Iterable[str], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Bind a call whose `inputs` are filled when it starts. Raises InvalidArguments."""
+        holes = dict.fromkeys(inputs)
+        if twice := holes.keys() & arguments.keys():
+            raise InvalidArguments(
+                f"{self.name} gets {min(twice)!r} from another task and as an argument; give it once."
+            )
+        self._check_names({**arguments, **holes})
+        return dict(arguments)
 
     def bind_object(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Bind a call that names all its arguments. Raises InvalidArguments."""
@@ -112,6 +146,21 @@ class Signature:
         if self._untyped:
             self._warn_of_changed(arguments)
         return encoded
+
+    def encode_part(self, arguments: Mapping[str, Any], *, limit_bytes: int) -> Raw:
+        """Encode arguments of which some are filled when the task starts. Raises InvalidArguments."""
+        encoded = encode_args(arguments, limit_bytes=limit_bytes)
+        try:
+            self._part_decoder.decode(encoded)
+        except Exception as error:  # as in `_decoded`
+            raise self._misfit(error) from error
+        if self._untyped:
+            self._warn_of_changed(arguments)
+        return encoded
+
+    @cached_property
+    def _part_decoder(self) -> "msgspec.json.Decoder[Any]":
+        return self._make_part_decoder()
 
     def _blame_one(self, arguments: Mapping[str, Any], limit_bytes: int) -> None:
         """Raises InvalidArguments for the first argument that is at fault by itself."""

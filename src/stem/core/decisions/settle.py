@@ -8,14 +8,17 @@ import msgspec
 from stem.core.decisions import retry
 from stem.core.decisions.retry import Exponential, RetryStrategy
 from stem.core.outcome import (
+    Block,
     Cancelled,
     Dead,
     Died,
     Done,
     Interrupted,
     Outcome,
+    Passed,
     Raised,
     Rejected,
+    Replaced,
     Requeue,
     Retry,
     Returned,
@@ -28,6 +31,7 @@ from stem.core.outcome import (
 from stem.core.record import TaskError
 
 MAX_DEATHS = 3
+CHAIN_ENDED = "chain-ended"  # why the later links of a chain that was ended early are cancelled
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -68,6 +72,10 @@ def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, rando
             return Requeue(seconds, limit, throttled=True)
         case Rejected(reason, error):
             return Dead(reason, error)
+        case Replaced(by):
+            return Block((by,))
+        case Passed():
+            return Cancelled(CHAIN_ENDED, passes=True)
 
 
 def _again(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from stem.client.task.signature import Signature
+from stem.client.task.signature import FunctionSignature
 from stem.core.envelope import encode_args
 from stem.core.errors import InvalidArguments
 from stem.core.record import TaskError
@@ -23,7 +23,7 @@ class Items(msgspec.Struct, frozen=True):
     bad: dict[int, TaskError]
 
 
-def items_of(batch: "pa.RecordBatch", signature: Signature, key: str | None, limit_bytes: int) -> Items:
+def items_of(batch: "pa.RecordBatch", signature: FunctionSignature, key: str | None, limit_bytes: int) -> Items:
     """A NULL for an argument with a default is left out, so the default applies."""
     names = [name for name in batch.schema.names if name != key]
     columns = [values(batch.column(name)) for name in names]
@@ -52,7 +52,7 @@ def _look_into(
     bad: dict[int, TaskError],
     names: list[str],
     rows: list[tuple[Any, ...]],
-    signature: Signature,
+    signature: FunctionSignature,
     limit_bytes: int,
 ) -> None:
     for place, raw in enumerate(raws):

@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 import msgspec
 
 from stem.client.app import Stem
+from stem.client.canvas.canvas import Canvas
+from stem.client.canvas.values import StoredValue
 from stem.client.run.admit import Admitted
 from stem.client.run.context import TaskContext, running
 from stem.client.run.invoke import invoke
@@ -64,6 +66,11 @@ class ItemContext(TaskContext):
     @_envelope.setter
     def _envelope(self, _envelope: Envelope) -> None: ...
 
+    def replace(self, canvas: Canvas[Any]) -> NoReturn:
+        raise UsageError(
+            f"An item of a bulk task cannot be replaced by a {canvas.kind}; enqueue it with ctx.enqueue(…)."
+        )
+
 
 class _Channel:
     """Items send no heartbeats; what they enqueue goes straight to the store."""
@@ -83,6 +90,10 @@ class _Channel:
 
     def record_step(self, lease: Lease, name: str, payload: msgspec.Raw) -> NoReturn:  # noqa: ARG002
         self.steps(lease.id)
+
+    def records(self, task_ids: Sequence[str]) -> dict[str, StoredValue]:  # noqa: ARG002
+        """Items take no values of other tasks."""
+        return {}
 
 
 class ItemRunner:

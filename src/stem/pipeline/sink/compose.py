@@ -11,7 +11,7 @@ import msgspec
 from stem.client.send.compose import envelope_template
 from stem.client.send.signing import sign
 from stem.client.task.options import planned
-from stem.client.task.signature import Signature
+from stem.client.task.signature import FunctionSignature
 from stem.contracts.staging import FRONT, Calls, UniformBodies
 from stem.core import envelope as envelopes
 from stem.core.envelope import Envelope, encode_args
@@ -41,7 +41,7 @@ class CallTemplate:
     """The common part of calls of one task with the same options."""
 
     envelope_template: Envelope
-    signature: Signature | None
+    signature: FunctionSignature | None
     due_at: float | None
     middle: str  # of the body, between id and arguments
     tail: str  # of the body, after the arguments
@@ -182,7 +182,7 @@ class Composer:
             return kind, sent
         return kind, sign(sent, self._store_connection.keyring, namespace=self._store_connection.settings.namespace)
 
-    def _arguments(self, row: dict[str, Any], signature: Signature | None) -> dict[str, Any]:
+    def _arguments(self, row: dict[str, Any], signature: FunctionSignature | None) -> dict[str, Any]:
         """Leave out NULLs for which the argument has a default. JSON is left as it is."""
         if self._write.args_column is None:
             return _without_nulls({name: row[name] for name in self._write.arguments}, signature)
@@ -258,7 +258,7 @@ def _rows(batch: "pa.RecordBatch") -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in zip(*map(values, batch.columns), strict=True)]
 
 
-def _given(name: str, column: "pa.Array", signature: Signature | None) -> list[Any]:
+def _given(name: str, column: "pa.Array", signature: FunctionSignature | None) -> list[Any]:
     """The values of an argument; UNSET, which JSON leaves out, for a NULL with a default."""
     cells = values(column)
     if not column.null_count or signature is None or name not in signature.optional:
@@ -266,7 +266,7 @@ def _given(name: str, column: "pa.Array", signature: Signature | None) -> list[A
     return [msgspec.UNSET if cell is None else cell for cell in cells]
 
 
-def _without_nulls(arguments: dict[str, Any], signature: Signature | None) -> dict[str, Any]:
+def _without_nulls(arguments: dict[str, Any], signature: FunctionSignature | None) -> dict[str, Any]:
     optional = signature.optional if signature is not None else frozenset()
     return {name: value for name, value in arguments.items() if value is not None or name not in optional}
 

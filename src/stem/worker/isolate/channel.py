@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from stem.client.canvas.values import StoredValue
 from stem.contracts.steps import Step
 from stem.core import errors
 from stem.core.delivery import Lease
@@ -79,6 +80,12 @@ class RunChannel:
         if answer.error is not None:
             raise _error(*answer.error)
         return answer
+
+    def records(self, task_ids: Sequence[str]) -> dict[str, StoredValue]:
+        answer = wire.decode_records(self._stream.ask(wire.RecordsRequest(list(task_ids))))
+        if answer.error is not None:
+            raise _error(*answer.error)
+        return {stored.id: stored for stored in answer.records}
 
     def check(self) -> None:
         """Raises TaskRevoked once the supervisor wants the run to end."""

@@ -112,7 +112,11 @@ class InlineThreads:
         if self._output is not None:
             self._output.flush()
         with suppress(OSError):  # the supervisor has exited
-            self._stream.send(wire.encode_ending(run.number, result.settlement, result.run_seconds, channel.progress))
+            self._stream.send(
+                wire.encode_ending(
+                    run.number, result.settlement, result.run_seconds, channel.progress, result.meta, result.follow_ups
+                )
+            )
         self._status.end(slot)
         self._leave(has_stopped=was_stopped(channel, result))
         self._free.put(slot)

@@ -92,7 +92,11 @@ class Isolate:
     def end(self, channel: RunChannel, result: AttemptResult) -> None:
         if os.getpid() != self._pid:
             os._exit(0)  # a task forked and its child came back here; only the parent speaks for the task
-        self._stream.send(wire.encode_ending(channel.number, result.settlement, result.run_seconds, channel.progress))
+        self._stream.send(
+            wire.encode_ending(
+                channel.number, result.settlement, result.run_seconds, channel.progress, result.meta, result.follow_ups
+            )
+        )
 
     def _run(self, run: wire.Run) -> None:
         if run.is_cleanup:

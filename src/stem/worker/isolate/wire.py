@@ -5,11 +5,12 @@ isolate has not started. Endings, and requests with their replies, go over a byt
 """
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from stem.client.canvas.values import StoredValue
 from stem.client.task.policy import MAX_SECONDS
 from stem.contracts.steps import Step
 from stem.core.delivery import Delivery, Lease
@@ -56,10 +57,18 @@ class RunEnded(msgspec.Struct, frozen=True, tag="e", array_like=True):
     payload: bytes | None
     other: bytes | None = None
     progress: bytes = b""
+    more: bytes = b""  # a `RunMore` as JSON
 
     @property
     def meta(self) -> dict[str, Any]:
         return {"progress": msgspec.json.decode(self.progress)} if self.progress else {}
+
+
+class RunMore(msgspec.Struct, frozen=True):
+    """What is written together with the settlement of a run; few have any."""
+
+    meta: dict[str, Any] = {}
+    follow_ups: tuple[Push, ...] = ()
 
 
 class ExtendLease(msgspec.Struct, frozen=True, tag="x", array_like=True):
@@ -92,7 +101,7 @@ class StepsRequest(msgspec.Struct, frozen=True, tag="s", array_like=True):
     task_id: str
 
 
-class RecordStep(msgspec.Struct, frozen=True, tag="r", array_like=True):
+class RecordStep(msgspec.Struct, frozen=True, tag="t", array_like=True):
     """Answered with a `StepsReply`: whether the lease is valid."""
 
     lease: Lease
@@ -108,7 +117,18 @@ class StepsReply(msgspec.Struct, frozen=True):
     error: tuple[str, str] | None = None
 
 
-Request = BodyRequest | PushRequest | StepsRequest | RecordStep  # the isolate waits for the answer
+class RecordsRequest(msgspec.Struct, frozen=True, tag="r", array_like=True):
+    """Records whose values a task takes; answered with a `RecordsReply`."""
+
+    ids: list[str]
+
+
+class RecordsReply(msgspec.Struct, frozen=True):
+    records: list[StoredValue] = []
+    error: tuple[str, str] | None = None
+
+
+Request = BodyRequest | PushRequest | StepsRequest | RecordStep | RecordsRequest  # the isolate waits for the answer
 Message = IsolateReady | RunEnded | ExtendLease | Request
 
 
@@ -126,11 +146,24 @@ def read_run(packet: bytes | memoryview) -> Run:
     return _runs.decode(packet)
 
 
-def encode_ending(number: int, settlement: Settlement, run_seconds: float | None, progress: bytes = b"") -> bytes:
+def encode_ending(
+    number: int,
+    settlement: Settlement,
+    run_seconds: float | None,
+    progress: bytes = b"",
+    meta: Mapping[str, Any] | None = None,
+    follow_ups: tuple[Push, ...] = (),
+) -> bytes:
     """The frame of a `RunEnded`. Built without the struct, because one is sent for every task."""
     payload = bytes(settlement.payload) if isinstance(settlement, Done) else None
     other = None if payload is not None else msgspec.json.encode(settlement)
-    return frame(_packer.encode(("e", number, run_seconds, payload, other, progress)))
+    more = msgspec.json.encode(RunMore(dict(meta or {}), follow_ups)) if meta or follow_ups else b""
+    return frame(_packer.encode(("e", number, run_seconds, payload, other, progress, more)))
+
+
+def more_of(message: RunEnded) -> RunMore:
+    """Raises ValueError or MsgspecError for what no isolate writes."""
+    return _more.decode(message.more)
 
 
 def settlement_of(message: RunEnded) -> Settlement:
@@ -173,6 +206,10 @@ def decode_steps(data: bytes) -> StepsReply:
     return _stepped.decode(data)
 
 
+def decode_records(data: bytes) -> RecordsReply:
+    return _records.decode(data)
+
+
 def decode_pushed(data: bytes) -> PushReply:
     return _pushed.decode(data)
 
@@ -190,3 +227,5 @@ _settlements: "msgspec.json.Decoder[Settlement]" = msgspec.json.Decoder(Settleme
 _pushes = msgspec.json.Decoder(list[Push])
 _pushed = msgspec.json.Decoder(PushReply)
 _stepped = msgspec.json.Decoder(StepsReply)
+_records = msgspec.json.Decoder(RecordsReply)
+_more = msgspec.json.Decoder(RunMore)

@@ -1,0 +1,1 @@
+"""Composition: chains, groups, chords and workflows of tasks."""

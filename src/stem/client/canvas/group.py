@@ -1,0 +1,211 @@
+"""Groups, whose tasks run at the same time, and chords, whose callback gets all of their values."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain as chained
+from itertools import islice
+from typing import Any, Self, TypeVar, overload
+
+import msgspec
+
+from stem.client.canvas.builder import Builder, Building, Scope, Source, following
+from stem.client.canvas.canvas import Canvas, Chain, checked, end_of, end_part, in_chain, of_all, step_scope
+from stem.core.errors import InvalidTask, UsageError
+from stem.core.prerequisites import OnFailure
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Group(Canvas[list[R_co]]):
+    """Tasks that run at the same time; its value is the list of theirs, in the order in which they were given.
+
+    A generator is read when the group is submitted, which can be done once then.
+    """
+
+    kind = "group"
+
+    def __init__(self, members: Iterable[Canvas[R_co]], *, partial: bool = False, **of_all: Any) -> None:
+        self._members: list[Canvas[R_co]] | None = None
+        self._stream: Iterator[Canvas[R_co]] | None = None
+        if isinstance(members, list | tuple):
+            self._members = [checked(member) for member in members]
+        else:
+            self._stream = iter(members)
+        self.partial = partial
+        vars(self).update(of_all)
+
+    @property
+    def members(self) -> list[Canvas[R_co]]:
+        """Its members; a generator is read for it."""
+        if self._members is None:
+            self._members = [checked(member) for member in self._taken()]
+        return self._members
+
+    @property
+    def is_empty(self) -> bool:  # type: ignore[override]
+        """Whether it has no members. Of a generator the first is read for it."""
+        if self._members is not None:
+            return all(member.is_empty for member in self._members)
+        stream = self._taken()
+        first = list(islice(stream, 1))
+        self._stream = chained(first, stream)
+        return not first
+
+    def parts(self) -> Iterable[Canvas[Any]]:
+        """One member is enough to know the app; the others are checked when they are built."""
+        if self._members is not None:
+            return self._members
+        stream = self._taken()
+        first = [checked(member) for member in islice(stream, 1)]
+        self._stream = chained(first, stream)
+        return first
+
+    def decode(self, value: msgspec.Raw) -> Any:
+        # The value of one who ended the chain early need not be a list.
+        parts = msgspec.json.decode(value, type=list[msgspec.Raw]) if bytes(value).startswith(b"[") else None
+        members = self._members
+        if parts is None or members is None or len(parts) != len(members) or any(m.kind == "group" for m in members):
+            return msgspec.json.decode(value)
+        return [member.decode(part) for member, part in zip(members, parts, strict=True)]
+
+    def build(self, builder: Builder, source: Source, scope: Scope, end_id: str | None) -> Building:
+        source, scope = self.entered(source, scope)
+        join_id = builder.canvas_id if scope.is_root else end_id or builder.new_id()
+        builder.note("group", scope, **({} if scope.is_root else {"id": join_id}))
+        ids: list[str] = []
+        errors = () if scope.is_followed else self.errors
+        yield self.build_members(builder, source, scope.member_of(join_id), ids, errors)
+        on_failure = OnFailure.RUN if self.partial else OnFailure.CANCEL
+        builder.join(ids, tuple(ids) or source.after, source, scope, join_id, on_failure)
+        # The error callbacks of a group that nothing follows are its members'.
+        yield from self.attach(builder, join_id, scope, with_errors=scope.is_followed)
+        return join_id
+
+    def build_members(
+        self, builder: Builder, source: Source, scope: Scope, ids: list[str], errors: tuple[Canvas[Any], ...]
+    ) -> Building:
+        """Add the members and append the ids of the tasks that end them; a group in the group is made part of it."""
+        members: Iterable[Canvas[Any]] = self._taken() if self._members is None else self._members
+        for member in map(_bare, map(checked, members)):
+            if member.is_empty:
+                continue
+            if isinstance(member, Group) and member.partial == self.partial and not member.links:
+                inner_source, inner_scope = member.entered(source, scope)
+                yield member.build_members(builder, inner_source, inner_scope, ids, (*errors, *member.errors))
+            else:
+                yield Canvas.build_members(member, builder, source, scope, ids, errors)
+
+    def as_partial(self) -> Self:
+        made = self._changed()
+        made.partial = True
+        return made
+
+    def _taken(self) -> Iterator[Canvas[R_co]]:
+        stream, self._stream = self._stream, None
+        if stream is None:
+            raise UsageError("The group was made of a generator, which has been read; make the group anew.")
+        return stream
+
+    def _form(self) -> dict[str, Any]:
+        form: dict[str, Any] = {"members": [member.to_dict() for member in self.members]}
+        return {**form, "partial": True} if self.partial else form
+
+    def _changed(self, **changes: Any) -> Self:
+        made = type(self)([], partial=self.partial, **{**of_all(self), **changes})
+        made._members, made._stream = self._members, self._stream
+        if self._members is None:
+            self._stream = None
+        return made
+
+    def __repr__(self) -> str:
+        shown = "…" if self._members is None else ", ".join(map(repr, self._members))
+        return f"group({shown})"
+
+
+class Chord(Canvas[R_co]):
+    """A group and a callback that gets the list of its values."""
+
+    kind = "chord"
+
+    def __init__(self, header: Group[Any], body: Canvas[R_co], **of_all: Any) -> None:
+        self.header = header
+        self.body = checked(body)
+        vars(self).update(of_all)
+
+    def parts(self) -> Iterable[Canvas[Any]]:
+        return (self.header, self.body)
+
+    def last(self) -> Canvas[Any]:
+        return self.header if self.body.is_empty else self.body
+
+    def decode(self, value: msgspec.Raw) -> Any:
+        return end_part(self).decode(value)
+
+    def build(self, builder: Builder, source: Source, scope: Scope, end_id: str | None) -> Building:
+        source, scope = self.entered(source, scope)
+        builder.note("chord", scope)
+        end_id = end_id or end_of(self, builder, scope)
+        inner = in_chain(scope, end_id)
+        if self.body.is_empty:
+            end = yield self.header.build(builder, source, step_scope(inner, is_last=True), end_id)
+        else:
+            joined = yield self.header.build(builder, source, step_scope(inner, is_last=False), None)
+            end = yield self.body.build(builder, following(joined), step_scope(inner, is_last=True), end_id)
+        yield from self.attach(builder, end, scope)
+        return end
+
+    def _form(self) -> dict[str, Any]:
+        return {"header": self.header.to_dict(), "body": self.body.to_dict()}
+
+    def _changed(self, **changes: Any) -> Self:
+        return type(self)(self.header, self.body, **{**of_all(self), **changes})
+
+    def __repr__(self) -> str:
+        return f"chord({self.header!r}, {self.body!r})"
+
+
+@overload
+def group(members: Iterable[Canvas[R]], /, *, partial: bool = False) -> Group[R]: ...
+@overload
+def group(*members: Canvas[R], partial: bool = False) -> Group[R]: ...
+def group(*members: Any, partial: bool = False) -> Group[Any]:
+    """Run tasks at the same time: `group(a.s(1), a.s(2))`, or of an iterable of signatures, which is read when it is submitted.
+
+    With `partial` what follows runs even if members fail, and gets a FailedResult in place of their values.
+    """
+    if len(members) == 1 and not isinstance(members[0], Canvas):
+        if not isinstance(members[0], Iterable):
+            checked(members[0])
+        return Group(members[0], partial=partial)
+    return Group(list(members), partial=partial)
+
+
+def chord(header: Group[Any] | Iterable[Canvas[Any]], callback: Canvas[R], *, partial: bool = False) -> Chord[R]:
+    """Run a group, then a callback with the list of its values: `chord([a.s(1), a.s(2)], total.s())`.
+
+    With `partial` the callback runs even if members fail, and gets a FailedResult in place of their values.
+    """
+    if isinstance(header, Canvas) and not isinstance(header, Group):
+        raise InvalidTask("The header of a chord is a group or an iterable of signatures; write chord([…], callback).")
+    made = header if isinstance(header, Group) else Group(header)
+    if partial and not made.partial:
+        made = made.as_partial()
+    return Chord(made, callback)
+
+
+def in_chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise InvalidTask(f"The size of a chunk is {size!r}; give a whole number from 1.")
+    stream = iter(items)
+    while part := list(islice(stream, size)):
+        yield part
+
+
+def _bare(member: Canvas[Any]) -> Canvas[Any]:
+    """The one step of a chain of one."""
+    while isinstance(member, Chain) and not of_all(member):
+        steps = [step for step in member.steps if not step.is_empty]
+        if len(steps) != 1:
+            break
+        member = steps[0]
+    return member

@@ -1,0 +1,230 @@
+"""A handle to a submitted canvas: its status, its value, revoke and resume."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from stem.client.canvas.shape import CanvasShape, members_found, read_shape
+from stem.client.canvas.values import CHUNK, Values, stored_value
+from stem.client.send.handle import TaskHandle, failure_of
+from stem.client.store_connection import StoreConnection
+from stem.core.delivery import DeadFilter
+from stem.core.errors import TaskCancelled, TaskFailed, WaitTimeout
+from stem.core.lifecycle import State
+from stem.core.prerequisites import JOINS, VALUE_OF, first_cause, spawned
+from stem.core.record import TaskError, TaskRecord
+
+R_co = TypeVar("R_co", covariant=True)
+
+MAX_FAILURES = 100  # that a status lists
+LOOK_SECONDS = 1.0  # how long a wait for a canvas that goes on after a resume sleeps at most
+
+
+class FailedMember(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    error: TaskError | None
+
+
+class CanvasStatus(msgspec.Struct, frozen=True):
+    """How far a canvas is. `counts` are its tasks by state, without joins and callbacks aside; `failures` lists the first
+    members that failed."""
+
+    id: str
+    name: str | None
+    state: State
+    total: int
+    counts: dict[State, int]
+    failures: list[FailedMember]
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.state in (State.SUCCEEDED, State.FAILED, State.CANCELLED)
+
+
+class CanvasHandle(Generic[R_co]):
+    """Refers to a canvas by id, in any process that reaches the store."""
+
+    __slots__ = ("_decode", "_root", "_store_connection", "id")
+
+    def __init__(
+        self,
+        store_connection: StoreConnection,
+        canvas_id: str,
+        decode: Callable[[msgspec.Raw], Any] = msgspec.json.decode,
+    ) -> None:
+        self._root: TaskHandle[Any] = TaskHandle(store_connection, canvas_id, lambda record: record)
+        self.id = canvas_id
+        self._store_connection = store_connection
+        self._decode = decode
+
+    def __repr__(self) -> str:
+        return f"CanvasHandle({self.id!r})"
+
+    def status(self) -> CanvasStatus:
+        """Count the tasks by state. Reads the record of each. Raises TaskNotFound."""
+        root = self._root.status()
+        shape = read_shape(self._store_connection.store, root)
+        counts: Counter[State] = Counter()
+        failures: list[FailedMember] = []
+        for record in self._records(self._members(shape)):
+            counts[record.state] += 1
+            if record.state is State.FAILED and len(failures) < MAX_FAILURES:
+                failures.append(FailedMember(record.id, record.name, record.error))
+        return CanvasStatus(self.id, shape.name, _state(root, counts), counts.total(), dict(counts), failures)
+
+    def get(self, timeout: float | None = None) -> R_co:
+        """Wait for the value. Raises TaskFailed or TaskCancelled with the first cause, WaitTimeout or (at once)
+        TaskNotFound."""
+        return self._value(self.wait(timeout))
+
+    def wait(self, timeout: float | None = None) -> TaskRecord:
+        """Wait until the canvas has ended, and return the record of its join. Raises WaitTimeout or (at once)
+        TaskNotFound."""
+        ends_at = None if timeout is None else time.monotonic() + timeout
+        while True:
+            record = self._root.wait(None if ends_at is None else max(0.0, ends_at - time.monotonic()))
+            going = self._still_going(record)
+            if not going:
+                return record
+            left = LOOK_SECONDS if ends_at is None else ends_at - time.monotonic()
+            if self._store_connection.longest_wait_seconds is not None or left <= 0:
+                raise WaitTimeout(f"Canvas {self.id} goes on and has not ended; the canvas itself is unaffected.")
+            self._store_connection.store.results.wait(going, timeout_seconds=min(left, LOOK_SECONDS))
+
+    def revoke(self, *, terminate: bool = False, reason: str = "") -> list[str]:
+        """Revoke all tasks that have not ended, with `terminate` those that run as well; returns their ids. Durable when it
+        returns."""
+        from stem.client.control import Control
+
+        root = self._root.status()
+        shape = read_shape(self._store_connection.store, root)
+        # What would follow first, so that nothing is released meanwhile. The canvas itself ends with them.
+        ids = [*shape.tasks(aside=True), *reversed(list(self._members(shape)))]
+        records = list(self._records(ids))
+        if any(VALUE_OF in record.meta and not record.is_terminal for record in records):
+            known = set(ids)
+            records += [each for each in self._found(root) if each.id not in known]
+        revoked = [record.id for record in records if not record.is_terminal]
+        control = Control(self._store_connection)
+        for start in range(0, len(revoked), CHUNK):
+            control.revoke(*revoked[start : start + CHUNK], terminate=terminate, reason=reason)
+        return revoked
+
+    def resume(self) -> list[str]:
+        """Replay the dead letters among its tasks, and return their ids; what they had held up runs after them."""
+        store = self._store_connection.store
+        root = self._root.status()
+        shape = read_shape(store, root)
+        ids = [*self._members(shape), *shape.tasks(aside=True)]
+        cause = first_cause(root.error)
+        if cause is not None and cause not in ids:  # it took the place of a member
+            ids = list(dict.fromkeys([*ids, *(record.id for record in self._found(root))]))
+        replayed: list[str] = []
+        for start in range(0, len(ids), CHUNK):
+            where = DeadFilter(ids=tuple(ids[start : start + CHUNK]))
+            replayed += store.deadletters.replay(where, limit=CHUNK)
+        return replayed
+
+    async def astatus(self) -> CanvasStatus:
+        return await _in_a_thread(self.status)
+
+    async def aget(self, timeout: float | None = None) -> R_co:
+        record = await self.await_ended(timeout)
+        value: R_co = await _in_a_thread(self._value, record)
+        return value
+
+    async def await_ended(self, timeout: float | None = None) -> TaskRecord:
+        """Wait like `wait`."""
+        ends_at = None if timeout is None else time.monotonic() + timeout
+        record = await self._root.await_ended(timeout)
+        if not await _in_a_thread(self._still_going, record):
+            return record
+        return await _in_a_thread(self.wait, None if ends_at is None else max(0.0, ends_at - time.monotonic()))
+
+    async def arevoke(self, *, terminate: bool = False, reason: str = "") -> list[str]:
+        return await _in_a_thread(self.revoke, terminate=terminate, reason=reason)
+
+    async def aresume(self) -> list[str]:
+        return await _in_a_thread(self.resume)
+
+    def __await__(self) -> Generator[Any, None, R_co]:
+        return self.aget().__await__()
+
+    def _value(self, record: TaskRecord) -> R_co:
+        if record.state is not State.SUCCEEDED:
+            raise self._failure(record)
+        value: R_co = self._decode(Values(self._stored).of(self.id))
+        return value
+
+    def _stored(self, ids: Iterable[str]) -> dict[str, Any]:
+        found = self._store_connection.store.results.get(list(ids), past_retention=True)
+        return {id: stored_value(record) for id, record in found.items()}
+
+    def _failure(self, record: TaskRecord) -> TaskFailed | TaskCancelled:
+        """The failure of the first cause."""
+        cause = first_cause(record.error)
+        found = None if cause is None else self._get(cause)
+        if found is None or found.state not in (State.FAILED, State.CANCELLED):
+            # It was mended, and something else has failed since.
+            shape = read_shape(self._store_connection.store, record)
+            found = next((each for each in self._records(self._members(shape)) if each.state is State.FAILED), found)
+        return failure_of(found if found is not None and found.state is not State.SUCCEEDED else record)
+
+    def _still_going(self, record: TaskRecord) -> list[str]:
+        """The tasks to wait for, if the canvas goes on although it counts as cancelled: what had failed was replayed."""
+        cause = first_cause(record.error)
+        if record.state is not State.CANCELLED or cause is None:
+            return []
+        found = self._get(cause)
+        if found is None or found.state in (State.FAILED, State.CANCELLED):
+            return []
+        if not found.is_terminal:
+            return [cause]
+        shape = read_shape(self._store_connection.store, record)
+        going = [each.id for each in self._records(self._members(shape)) if not each.is_terminal]
+        # Between its success and this look the whole may have ended.
+        return going[:CHUNK] or ([self.id] if self._root.status().state is State.SUCCEEDED else [])
+
+    def _get(self, task_id: str) -> TaskRecord | None:
+        return self._store_connection.store.results.get([task_id], past_retention=True).get(task_id)
+
+    def _members(self, shape: CanvasShape) -> Iterator[str]:
+        """Its tasks, and those that were spawned into its groups."""
+        yield from shape.tasks(aside=False)
+        for record in self._records([self.id, *shape.joins()]):
+            if record.name in JOINS:
+                yield from spawned(record.meta)
+
+    def _found(self, root: TaskRecord) -> Iterator[TaskRecord]:
+        return (each for each in members_found(self._store_connection.store, root) if each.name not in JOINS)
+
+    def _records(self, ids: Iterable[str]) -> Iterator[TaskRecord]:
+        """The records of these tasks, in order; those that are gone are left out."""
+        wanted = list(ids)
+        for start in range(0, len(wanted), CHUNK):
+            part = wanted[start : start + CHUNK]
+            found = self._store_connection.store.results.get(part, past_retention=True)
+            yield from (found[id] for id in part if id in found)
+
+
+def _state(root: TaskRecord, counts: Counter[State]) -> State:
+    """The state of a canvas: that of its join, but failed if a task has failed, and running while it goes on."""
+    if root.state is State.SUCCEEDED:
+        return State.SUCCEEDED
+    waiting, running = counts[State.QUEUED] + counts[State.RETRIED], counts[State.RUNNING]
+    if waiting or running:
+        is_begun = running or counts[State.SUCCEEDED] or counts[State.FAILED] or counts[State.CANCELLED]
+        return State.RUNNING if is_begun else State.QUEUED
+    if not root.is_terminal:
+        return State.RUNNING
+    return State.FAILED if counts[State.FAILED] else State.CANCELLED
+
+
+async def _in_a_thread(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    import asyncio
+
+    return await asyncio.to_thread(call, *args, **kwargs)

@@ -1,0 +1,76 @@
+"""The shape of a canvas: which tasks it has, and how they are composed. Read from the join that stands for it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from stem.contracts.store import Store
+from stem.core.errors import EnvelopeUnreadable, TaskNotFound
+from stem.core.prerequisites import CANVAS
+from stem.core.record import TaskFilter, TaskRecord
+
+PAGE = 1000
+
+
+class ShapeEntry(msgspec.Struct, frozen=True):
+    """One line of the shape, indented by `depth`. `ids` are tasks of one name that follow each other; `id` is a join's.
+    `aside`: a link or error callback, which is no part of the result."""
+
+    kind: str
+    depth: int
+    name: str | None = None
+    id: str | None = None
+    ids: list[str] = []
+    aside: bool = False
+
+
+class CanvasShape(msgspec.Struct, frozen=True):
+    name: str | None
+    entries: list[ShapeEntry]
+
+    def tasks(self, *, aside: bool) -> Iterator[str]:
+        """The ids of its tasks, in the order of the composition; the callbacks aside or all others."""
+        return (id for entry in self.entries if entry.aside is aside for id in entry.ids)
+
+    def joins(self) -> list[str]:
+        return [entry.id for entry in self.entries if entry.id is not None]
+
+
+def read_shape(store: Store, record: TaskRecord) -> CanvasShape:
+    """The shape of a canvas, by the record of its join. One whose join was revoked has no shape left: its tasks are looked
+    for. Raises TaskNotFound."""
+    if record.name != CANVAS:
+        raise TaskNotFound(f"{record.id} is a task and no canvas; ask app.handle(id).")
+    arguments = _arguments(store, record)
+    if arguments is not None:
+        return CanvasShape(arguments.get("name"), msgspec.convert(arguments.get("shape", []), list[ShapeEntry]))
+    entries = [ShapeEntry("task", 0, each.name, None, [each.id]) for each in members_found(store, record)]
+    return CanvasShape(None, entries)
+
+
+def members_found(store: Store, record: TaskRecord) -> Iterator[TaskRecord]:
+    """All tasks that say they are of this canvas, also those that took the place of others; reads many records."""
+    where, cursor = TaskFilter(meta={"canvasId": record.id}), None
+    while True:
+        page = store.results.page(where, limit=PAGE, cursor=cursor)
+        yield from (each for each in page.items if each.id != record.id)
+        if (cursor := page.cursor) is None:
+            return
+
+
+def _arguments(store: Store, record: TaskRecord) -> Mapping[str, Any] | None:
+    if record.payload is not None:
+        found = record.result()
+        return found if isinstance(found, dict) else None
+    stored = store.broker.find(record.id)
+    try:
+        return None if stored is None else msgspec.json.decode(stored.body, type=_Stored).args
+    except msgspec.MsgspecError as error:
+        raise EnvelopeUnreadable(
+            f"The canvas {record.id} cannot be read ({error}); its envelope is damaged."
+        ) from error
+
+
+class _Stored(msgspec.Struct):
+    args: dict[str, Any]
