@@ -12,7 +12,20 @@ from stem.cli.support.lazy_group import LazyGroup
 from stem.core.errors import ConfigError, UsageError
 
 # A file each.
-NOUNS = ("worker", "enqueue", "task", "queue", "routing", "dlq", "schedule", "beat", "health", "config", "pipeline")
+NOUNS = (
+    "worker",
+    "enqueue",
+    "task",
+    "canvas",
+    "queue",
+    "routing",
+    "dlq",
+    "schedule",
+    "beat",
+    "health",
+    "config",
+    "pipeline",
+)
 INTERRUPTED = 130
 CLOSED_PIPE = 141  # as the shell reports a program that SIGPIPE ended
 

@@ -14,7 +14,7 @@ ALIKE = 8  # tasks of one name that follow each other are summed up beyond this 
 SEQUENCES = frozenset({"chain", "chord"})  # their parts run one after the other
 
 
-class TreeLine(msgspec.Struct, frozen=True, kw_only=True):
+class TreeLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One line of the tree: a task, several alike, or what holds the lines below it together. `is_critical`: the canvas could
     not have ended before it."""
 
@@ -40,7 +40,11 @@ class _Node:
 def tree_lines(shape: CanvasShape, records: Mapping[str, TaskRecord]) -> list[TreeLine]:
     """The lines of the tree, in the order of the composition."""
     roots = _nodes(shape.entries)
-    critical = set(_critical(_last([root for root in roots if not root.entry.aside], records), records))
+    critical = {
+        id
+        for root in _last([root for root in roots if not root.entry.aside], records)
+        for id in _critical(root, records, in_sequence=True)
+    }
     return [line for root in roots for line in _lines(root, records, critical)]
 
 
@@ -58,7 +62,9 @@ def _nodes(entries: Iterable[ShapeEntry]) -> list[_Node]:
 def _lines(node: _Node, records: Mapping[str, TaskRecord], critical: set[str]) -> Iterator[TreeLine]:
     entry = node.entry
     if entry.kind != "task":
-        yield TreeLine(depth=entry.depth, kind=entry.kind, name=entry.name or entry.kind, id=entry.id, aside=entry.aside)
+        yield TreeLine(
+            depth=entry.depth, kind=entry.kind, name=entry.name or entry.kind, id=entry.id, aside=entry.aside
+        )
     elif len(entry.ids) > ALIKE:
         yield _summed(entry, records, critical)
     else:
@@ -94,17 +100,16 @@ def _summed(entry: ShapeEntry, records: Mapping[str, TaskRecord], critical: set[
     )
 
 
-def _critical(nodes: list[_Node], records: Mapping[str, TaskRecord]) -> Iterator[str]:
+def _critical(node: _Node, records: Mapping[str, TaskRecord], *, in_sequence: bool) -> Iterator[str]:
     """The tasks on the path that ended last: all parts of a sequence, and of what runs side by side the last to end."""
-    for node in nodes:
-        entry = node.entry
-        if entry.kind == "task":
-            if (last := max(entry.ids, key=lambda id: _end(records.get(id)), default=None)) is not None:
-                yield last
-        elif entry.kind in SEQUENCES:
-            yield from _critical([part for part in node.parts if not part.entry.aside], records)
-        else:
-            yield from _critical(_last([part for part in node.parts if not part.entry.aside], records), records)
+    entry = node.entry
+    parts = [part for part in node.parts if not part.entry.aside]
+    if entry.kind == "task":
+        yield from entry.ids if in_sequence else [max(entry.ids, key=lambda id: _end(records.get(id)))]
+        return
+    is_sequence = entry.kind in SEQUENCES
+    for part in parts if is_sequence else _last(parts, records):
+        yield from _critical(part, records, in_sequence=is_sequence)
 
 
 def _last(nodes: list[_Node], records: Mapping[str, TaskRecord]) -> list[_Node]:
