@@ -100,7 +100,7 @@ end
 -- outlived, when to look again. `answers` are remembered, for many wait for the same join.
 local function is_needed(task, horizon, answers)
   local needed, awaited = false, task[AWAITED]
-  for _, id in ipairs(awaited == true and redis.call('LRANGE', PREFIX .. 'dependents:' .. task[ID], 0, -1) or { awaited }) do
+  for _, id in ipairs(awaited == true and redis.call('LRANGE', PREFIX .. 'dependents:' .. task[ID], 0, -1) or { awaited or nil }) do
     if answers[id] == nil then
       local packed = redis.call('GET', PREFIX .. 't:' .. id)
       local other = packed and readable(packed)
