@@ -94,6 +94,16 @@ def tidy(ctx: TaskContext, mark: str = "tidy") -> str:
     return mark
 
 
+@app.task(name="forty")
+def forty(ctx: TaskContext, mark: str = "forty") -> None:
+    "Reports 40 percent, and notes when."
+    told = pathlib.Path(f"told-{ctx.id}.new")
+    told.write_text(str(time.time()))
+    told.rename(f"told-{ctx.id}")
+    ctx.progress(0.4, "nearly half")
+    time.sleep(1.5)
+
+
 @app.task(name="stubborn")
 def stubborn(mark: str = "stubborn") -> None:
     "Hears nothing, and has a child."

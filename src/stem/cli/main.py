@@ -20,6 +20,7 @@ NOUNS = (
     "queue",
     "routing",
     "dlq",
+    "observe",
     "schedule",
     "beat",
     "health",
@@ -123,7 +124,7 @@ class Root(LazyGroup):
 @click.group(
     cls=Root,
     homes={noun: f"stem.cli.{noun}" for noun in NOUNS}
-    | {noun: f"stem.cli.{noun}.group:{noun}" for noun in ("worker", "schedule", "pipeline")},
+    | {noun: f"stem.cli.{noun}.group:{noun}" for noun in ("worker", "observe", "schedule", "pipeline")},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 fine, 1 not found, 64 usage or configuration, 70 failure.",
 )

@@ -50,6 +50,10 @@ class StoreConnection:
                 self._store = open_store(self._placed)
             return self._store
 
+    def has_open(self, store: Store) -> bool:
+        """Return whether this store is still the open one: not after `close`, nor in a forked child."""
+        return self._store is store
+
     @property
     def runs_tasks_here(self) -> bool:
         return self.is_served_here or self._after_push is not None

@@ -65,6 +65,7 @@ class RunningWorker:
                 SIGNED_EXTRA: bool(services.control_keys),
             },
             manifest.tasks,
+            lambda: services.autoscaler.config,
         )
         renewer, autoscaler = services.lease_renewer, services.autoscaler
         self._tickers = [

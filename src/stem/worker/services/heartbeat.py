@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from stem.contracts.store import Store
+from stem.core.decisions.autoscale import Autoscale
 from stem.core.heartbeat import Heartbeat
 from stem.runtime.process import resident_bytes
 from stem.worker.fork.manifest import TaskFacts
@@ -26,6 +27,7 @@ class HeartbeatSender:
         state: Callable[[], str],
         reached_by: Mapping[str, object],
         tasks: Iterable[TaskFacts],
+        autoscale: Callable[[], Autoscale],
     ) -> None:
         """`reached_by`: the addresses under which commands find this worker. `tasks`: what it runs, for clients that enqueue by
         name without the app; omitted above MOST_TASKS, because every command reads all heartbeats."""
@@ -37,6 +39,7 @@ class HeartbeatSender:
         self._queues = queues
         self._counters = counters
         self._state = state
+        self._autoscale = autoscale
         self._reached_by = dict(reached_by)
         self._since = time.monotonic()
         self._host = socket.gethostname()
@@ -62,10 +65,15 @@ class HeartbeatSender:
                 "isolates": self._pool.pids,
                 "beatSeconds": self._settings.heartbeat_seconds,
                 "tasks": self._tasks,
+                **self._bounds(),
                 **self._reached_by,
             },
         )
         self._store.heartbeats.beat(heartbeat, ttl_seconds=self._settings.heartbeat_seconds * 3)
+
+    def _bounds(self) -> dict[str, object]:
+        config = self._autoscale()
+        return {"autoscale": {"min": config.minimum, "max": config.maximum}} if config.enabled else {}
 
     def leave(self) -> None:
         self._store.heartbeats.forget(self._settings.name)
