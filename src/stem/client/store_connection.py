@@ -7,6 +7,7 @@ from threading import Lock
 from weakref import WeakSet
 
 from stem.client.middleware import Hooks
+from stem.client.send.announcing import announced
 from stem.client.send.retry import retry_while_unavailable
 from stem.client.send.watcher import Watcher
 from stem.client.stores import open_store, revokes_of, with_absolute_paths
@@ -68,6 +69,9 @@ class StoreConnection:
 
     def push(self, pushes: Sequence[Push], connection: object | None = None) -> list[Receipt]:
         """Store calls. Retries while the store is unavailable, which is safe: an id is stored only once."""
+        return announced(pushes, lambda calls: self._push(calls, connection))
+
+    def _push(self, pushes: Sequence[Push], connection: object | None) -> list[Receipt]:
         if self._after_push is not None:  # eager: the replacement store is memory and joins no transaction
             receipts = self.store.broker.push(pushes)
             self._after_push()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
 
+from stem import signals
 from stem.client.app import Stem
 from stem.control.caller import SIGNED_EXTRA
 from stem.control.listener import ControlListener
@@ -99,11 +100,13 @@ class RunningWorker:
         metrics.publish(self._measures)
         data = {"queues": services.queues, "concurrency": self.settings.concurrency}
         services.record_event(EventKind.WORKER_STARTED, data)
+        signals.worker_ready.send(self._phase())
 
     def stop(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
         """Stop the fetcher before the pool: a lease claimed now would wait for a slot that never comes."""
         services = self.services
         services.is_draining = True
+        signals.worker_draining.send(self._phase(mode))
         services.fetcher.stop()
         services.pool.drain("the worker is shutting down")
         self._wait_for_tasks(mode, wanted)
@@ -132,6 +135,7 @@ class RunningWorker:
             services.store.upkeep.close()
         services.revokes.close()
         self._control.stop()
+        signals.worker_stopped.send(self._phase(mode))
 
     def watch(self) -> None:
         """Give a fetcher that finishes no poll a new connection, once; after that, or without pool or settler, give up."""
@@ -174,6 +178,9 @@ class RunningWorker:
                 pool.stop_running("the worker is shutting down")
             if asked_at and now - asked_at > pool.grace_seconds + 1.0:
                 return
+
+    def _phase(self, mode: Mode | None = None) -> signals.WorkerPhase:
+        return signals.WorkerPhase(self.settings.name, tuple(self.services.queues), mode)
 
     def _beat(self) -> None:
         self._heartbeat.beat()

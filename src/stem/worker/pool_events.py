@@ -4,6 +4,7 @@ from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
+from stem import signals
 from stem.core.delivery import Ending, Report
 from stem.core.lifecycle import EventKind
 from stem.worker.fork.client import IsolateHandle
@@ -29,6 +30,7 @@ class PoolEvents:
         fetcher: Callable[[], Fetcher],
         record_event: Callable[[EventKind, dict[str, Any]], None],
         fail: Callable[[str], None],
+        worker: str,
     ) -> None:
         """`fetcher` returns the current one: a stalled fetcher is replaced."""
         self._settler = settler
@@ -38,6 +40,7 @@ class PoolEvents:
         self._fetcher = fetcher
         self._record_event = record_event
         self._fail = fail
+        self._worker = worker
 
     def tasks_ended(self, endings: list[tuple[InFlightTask, Ending]]) -> None:
         self._settler.add(endings)
@@ -61,9 +64,12 @@ class PoolEvents:
         self._fetcher().stop_prefetching()
 
     def isolate_recycled(self, pid: int, reason: str) -> None:
-        # In a thread: recording the event waits for the store.
-        data = {"isolate": pid, "reason": reason}
-        Thread(target=self._record_event, args=(EventKind.WORKER_RECYCLED, data)).start()
+        # In a thread: recording the event waits for the store, and handlers of the signal may take their time.
+        Thread(target=self._tell_of_recycling, args=(pid, reason)).start()
+
+    def _tell_of_recycling(self, pid: int, reason: str) -> None:
+        signals.isolate_recycled.send(signals.IsolateProcess(self._worker, pid, reason))
+        self._record_event(EventKind.WORKER_RECYCLED, {"isolate": pid, "reason": reason})
 
     def isolates_failed(self, sentence: str) -> None:
         self._fail(sentence)

@@ -110,6 +110,7 @@ class Services:
             fetcher=lambda: self.fetcher,
             record_event=self.record_event,
             fail=fail,
+            worker=settings.name,
         )
 
     def make_fetcher(self) -> Fetcher:
