@@ -1,5 +1,6 @@
 """Joins end by themselves when their members have ended, and so does a task that blocks on others."""
 
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
@@ -197,11 +198,10 @@ def test_what_is_pushed_into_a_join_and_fails_cancels_it(store: Store) -> None:
 @pytest.mark.parametrize("what", ["unknown", "ended", "cancelled", "no join", "a blocked task"])
 def test_only_a_blocked_join_can_be_pushed_into(store: Store, what: str) -> None:
     store.broker.push([a_push("a", queue="other"), a_push("plain"), a_push("blocked", after=["a"]), a_join("j", "a")])
-    match what:
-        case "ended":
-            succeed(store, "a", queue="other")
-        case "cancelled":
-            fail(store, "a", queue="other")
+    if what == "ended":
+        succeed(store, "a", queue="other")
+    elif what == "cancelled":
+        fail(store, "a", queue="other")
     into = {"unknown": "ghost", "no join": "plain", "a blocked task": "blocked"}.get(what, "j")
     before = all_events(store)
     with pytest.raises(StoreRefused, match=into):
@@ -232,8 +232,11 @@ def test_a_push_into_a_join_and_its_end_never_miss_each_other(store: Store, open
     for round in range(30):
         store.broker.push([a_push(f"a{round}"), a_join(f"j{round}", f"a{round}")])
         (held,) = take(store, f"a{round}")
-        settle = partial(store.broker.settle, [done(held)], worker=WORKER)
-        was_pushed = together([lambda s=settle: not s(), partial(push, f"j{round}", f"s{round}")])[1]  # type: ignore[misc]
+        works: list[Callable[[], object]] = [
+            partial(store.broker.settle, [done(held)], worker=WORKER),
+            partial(push, f"j{round}", f"s{round}"),
+        ]
+        was_pushed = together(works)[1]
         assert state(store, f"j{round}") is (State.QUEUED if was_pushed else State.SUCCEEDED)
         succeed(store, *([f"s{round}"] if was_pushed else []))
         assert state(store, f"j{round}") is State.SUCCEEDED

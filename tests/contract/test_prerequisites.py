@@ -1,5 +1,6 @@
 """A task that names prerequisites waits for them, and is released by the end of the last one, once."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -338,11 +339,11 @@ def test_a_push_that_meets_the_end_of_its_prerequisite_misses_nothing(store: Sto
     for round in range(20):
         store.broker.push(pushes(f"a{round}"))
         (held,) = take(store, f"a{round}")
-
-        def push(round: int = round) -> object:
-            return other.broker.push([a_push(f"b{round}", after=[f"a{round}"])])
-
-        together([push, lambda held=held: store.broker.settle([done(held)], worker=WORKER)])  # type: ignore[misc]
+        works: list[Callable[[], object]] = [
+            partial(other.broker.push, [a_push(f"b{round}", after=[f"a{round}"])]),
+            partial(store.broker.settle, [done(held)], worker=WORKER),
+        ]
+        together(works)
         succeed(store, f"b{round}")
 
 

@@ -1,5 +1,6 @@
 """What an attempt has done already stays with its task, and an event reaches a task whenever it begins to wait."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -330,8 +331,11 @@ def test_a_task_that_begins_to_wait_and_its_event_never_miss_each_other(store: S
     other = open_store()
     for round in range(200):
         delivery = push_and_claim(store, a_push(f"t{round}"))
-        settle = partial(store.broker.settle, [requeue(delivery, HOUR, event="paid")], worker=WORKER)
-        together([settle, partial(send, other, f"t{round}", "paid", round)])
+        works: list[Callable[[], object]] = [
+            partial(store.broker.settle, [requeue(delivery, HOUR, event="paid")], worker=WORKER),
+            partial(send, other, f"t{round}", "paid", round),
+        ]
+        together(works)
         (again,) = claim(store)
         assert again.lease.id == f"t{round}"
         store.broker.settle([done(again)], worker=WORKER)

@@ -1,5 +1,6 @@
 """A push that supersedes takes the unique key from its holder and cancels it, if it waits or may be stopped."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -40,10 +41,12 @@ def instead(
     seconds: float | None = None,
     at_most: float | None = None,
     delay: float | None = None,
-    **envelope: object,
+    after: Sequence[str] = (),
+    queue: str = "default",
 ) -> Push:
     """A push that takes the key; `at_most` bounds how long a series can put off its start."""
-    return a_push(id, unique=Unique(key, seconds, of, at_most), delay=delay, **envelope)
+    unique = Unique(key, seconds, of, at_most)
+    return a_push(id, unique=unique, delay=delay, after=after, queue=queue)
 
 
 def test_the_first_of_a_series_supersedes_nothing(store: Store) -> None:

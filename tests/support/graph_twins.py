@@ -52,6 +52,9 @@ waves = st.lists(st.one_of(ends, st.just(Retry(0.0, ERROR))), min_size=1, max_si
 names = st.sampled_from(["s1", "s2"])
 words = st.sampled_from([msgspec.Raw(b"null"), msgspec.Raw(b"[1]")])
 
+_FAILURES = frozenset({EventKind.FAILED, EventKind.REVOKED, EventKind.EXPIRED})
+_SUCCESSES = frozenset({EventKind.SUCCEEDED, EventKind.JOINED})
+_HOLDING_BACK = _FAILURES | {EventKind.BLOCKED}
 _BEGINNINGS = frozenset({EventKind.RELEASED, EventKind.STARTED, EventKind.JOINED})
 
 
@@ -320,26 +323,23 @@ class GraphTwins(Twins):
         id, kind = event.task_id, event.kind
         if kind in _BEGINNINGS:
             self._check_required(id)
-        match kind:
-            case EventKind.BLOCKED:
-                self.blocked.add(id)
-                self.releasable.add(id)
-            case EventKind.RELEASED:
-                assert id in self.releasable, f"{id} was released without having been held back"
-                self.releasable.discard(id)
-                self.blocked.discard(id)
-            case EventKind.STARTED:
-                assert id not in self.blocked, f"{id} started while it was blocked"
-            case EventKind.SUCCEEDED | EventKind.JOINED:
-                assert kind is EventKind.SUCCEEDED or self.blocked_on.get(id, set()) <= self.succeeded
-                self.succeeded.add(id)
-                self.blocked.discard(id)
-            case EventKind.REVOKED | EventKind.FAILED | EventKind.EXPIRED:
-                self.failed.add(id)
-                if id in self.passing:
-                    self.succeeded.add(id)
-                self.blocked.discard(id)
-                self.releasable.add(id)
+        if kind is EventKind.STARTED:
+            assert id not in self.blocked, f"{id} started while it was blocked"
+        if kind is EventKind.RELEASED:
+            assert id in self.releasable, f"{id} was released without having been held back"
+            self.releasable.discard(id)
+        if kind is EventKind.JOINED:
+            assert self.blocked_on.get(id, set()) <= self.succeeded, f"{id} ended before what it blocked on"
+        if kind in _HOLDING_BACK:
+            self.releasable.add(id)
+        if kind in _FAILURES:
+            self.failed.add(id)
+        if kind in _SUCCESSES or (kind in _FAILURES and id in self.passing):
+            self.succeeded.add(id)
+        if kind is EventKind.BLOCKED:
+            self.blocked.add(id)
+        elif kind is not EventKind.STEP:
+            self.blocked.discard(id)
 
     def _check_required(self, id: str) -> None:
         required = self.required.get(id, set())

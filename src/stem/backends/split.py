@@ -294,8 +294,13 @@ class SplitResults(Results):
             if record is None:
                 continue
             merged[task_id] = record
-            is_news = copy is None or not copy.is_terminal or record.fence > copy.fence or copy.error == GONE
-            is_news = is_news or record.state is not copy.state  # it was revived
+            is_news = (
+                copy is None
+                or not copy.is_terminal
+                or record.fence > copy.fence
+                or copy.error == GONE
+                or record.state is not copy.state  # it was revived
+            )
             if record.is_terminal and is_news and record.error != GONE:
                 uncopied.append(record)
         if uncopied:

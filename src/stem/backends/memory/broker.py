@@ -337,7 +337,7 @@ class MemoryBroker(Broker):
     def _check(self, endings: Sequence[Ending]) -> None:
         """Of two endings for one lease the first counts, and of one for a lost lease nothing does."""
         batch = CallSoFar()
-        first = {}
+        first: dict[Lease, Ending] = {}
         for ending in endings:
             first.setdefault(ending.lease, ending)
         for ending in first.values():

@@ -107,7 +107,9 @@ class Endings:
                 case Effect.RELEASE:
                     task.pending.clear()
                     self._release(task, now, has_failed=True)
-                case Effect.CANCEL if task.state not in TERMINAL:
+                case Effect.CANCEL:
+                    if task.state in TERMINAL:
+                        continue
                     is_finished = cancelled < limit
                     if is_finished:
                         self._cancel_for(task, ended, now)

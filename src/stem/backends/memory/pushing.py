@@ -121,10 +121,9 @@ class MemoryPushing:
 
 def _task(push: Push, body: bytes, seq: int, now: float) -> MemoryTask:
     envelope = push.envelope
+    expires_at = None if envelope.expires_at is None else envelope.expires_at.timestamp()
     if push.expires_seconds is not None:
         expires_at = now + push.expires_seconds
-    else:
-        expires_at = None if envelope.expires_at is None else envelope.expires_at.timestamp()
     return MemoryTask(
         seq=seq,
         id=envelope.id,
