@@ -1,4 +1,4 @@
-"""What composition costs on each store: a chord against the same tasks without it, and how fast a chain's links follow each other.
+"""What composition costs on each store: a chord against the same tasks without it, and how fast links of a chain follow.
 
 python benchmarks/composition.py [--backend sqlite|redis|postgres] [--tasks N] [--links N] [--rounds N] [--strict]
 

@@ -115,6 +115,21 @@ def test_tasks_of_an_earlier_version_are_waited_for_and_superseded(version: Path
         store.upkeep.close()
 
 
+def test_new_tasks_wait_for_those_that_were_there(store: Store) -> None:
+    store.broker.push(
+        [
+            a_push("after-all", after=["queued", "large", "finished"]),
+            a_push("after-dead", after=["dead"]),
+            a_push("after-end", after=["finished"], queue="other"),
+        ]
+    )
+    assert ids(claim(store, "other")) == ["after-end"]
+    assert (state(store, "after-all"), state(store, "after-dead")) == (State.QUEUED, State.CANCELLED)
+    store.deadletters.replay(DeadFilter())
+    store.broker.settle([done(each) for each in claim(store)], worker=WORKER)
+    assert {"after-all", "after-dead"} <= set(ids(claim(store)))
+
+
 CHILD_TABLES = Path(__file__).parent / "stores" / "92c331f" / "postgres_child_tables.sql"
 
 
