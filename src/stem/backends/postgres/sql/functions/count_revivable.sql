@@ -5,20 +5,21 @@ LANGUAGE plpgsql AS $$
 DECLARE
     _now float8 := now_seconds();
     _run text[];
+    _rows tid[] := ARRAY(
+        SELECT v.row FROM (SELECT DISTINCT d.entry COLLATE "C" AS entry FROM unnest(_entries) AS d (entry) ORDER BY 1) e
+        CROSS JOIN LATERAL (
+            SELECT x.ctid AS row FROM revivable x
+            WHERE x.ns = _ns AND x.id = split_part(e.entry, ' ', 1) AND x.wait_number = split_part(e.entry, ' ', 2)::bigint
+            FOR UPDATE
+        ) v
+    );
 BEGIN
     WITH lowered AS (
-        UPDATE revivable v SET missing = v.missing - u.counts
-        FROM (
-            SELECT x.row, e.counts
-            FROM (SELECT d.entry, count(*)::integer AS counts FROM unnest(_entries) AS d (entry)
-                  GROUP BY d.entry ORDER BY d.entry COLLATE "C") e
-            CROSS JOIN LATERAL (
-                SELECT y.ctid AS row FROM revivable y
-                WHERE y.ns = _ns AND y.id = split_part(e.entry, ' ', 1) AND y.wait_number = split_part(e.entry, ' ', 2)::bigint
-                FOR UPDATE
-            ) x
-        ) u
-        WHERE v.ctid = u.row RETURNING v.id, v.missing, v.ending
+        UPDATE revivable v SET missing = v.missing - e.counts
+        FROM (SELECT x.ctid AS row, x.id || ' ' || x.wait_number AS entry FROM revivable x WHERE x.ctid = ANY (_rows) OFFSET 0) f
+        JOIN (SELECT d.entry, count(*)::integer AS counts FROM unnest(_entries) AS d (entry) GROUP BY d.entry) e
+             ON e.entry = f.entry
+        WHERE v.ctid = ANY (_rows) AND v.ctid = f.row RETURNING v.id, v.missing, v.ending
     )
     SELECT array_agg(id) FILTER (WHERE ending IS NOT NULL), array_agg(id) FILTER (WHERE ending IS NULL)
     INTO joined, _run FROM lowered WHERE missing <= 0;
