@@ -10,10 +10,10 @@ import pytest
 
 from stem import Delays, Exponential, Fixed, InvalidArguments, Stem, TaskContext
 from stem.client.run.admit import Admitted, admit
-from stem.client.run.invoke import invoke
+from stem.client.run.invoke import Ended, invoke
 from stem.core.decisions.settle import settle
 from stem.core.delivery import Delivery, Lease
-from stem.core.outcome import Raised, Rejected, Retry, Returned, Revoked
+from stem.core.outcome import Raised, Rejected, Retry, Returned
 from stem.core.record import TaskError
 from stem.testing import StoreChannel, run_pending
 
@@ -61,7 +61,7 @@ def delivered(app: Stem) -> Delivery:
     return app.store.broker.claim(["default"], limit=1, lease_seconds=60)[0]
 
 
-def outcome_of(app: Stem, function: Any, *args: Any, **options: Any) -> Returned | Raised | Revoked:
+def outcome_of(app: Stem, function: Any, *args: Any, **options: Any) -> Ended:
     app.task(name="it", **options)(function).enqueue(*args)
     delivery = delivered(app)
     admitted = admit(app, delivery)
@@ -161,7 +161,7 @@ def test_an_async_function_is_run_to_its_end_also_under_a_running_loop(app: Stem
         await asyncio.sleep(0)
         return 7
 
-    async def under_a_loop() -> Returned | Raised | Revoked:
+    async def under_a_loop() -> Ended:
         return outcome_of(app, it)
 
     assert outcome_of(app, it) == Returned(msgspec.Raw(b"7"))
