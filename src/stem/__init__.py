@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stem.client.middleware import Middleware as Middleware
     from stem.client.run.context import TaskContext as TaskContext
     from stem.client.run.context import current_task as current_task
+    from stem.client.send.broadcast import BroadcastHandle as BroadcastHandle
     from stem.client.send.handle import TaskHandle as TaskHandle
     from stem.client.send.sender import Bulk as Bulk
     from stem.client.send.sender import Item as Item
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from stem.core.decisions.retry import Delays as Delays
     from stem.core.decisions.retry import Exponential as Exponential
     from stem.core.decisions.retry import Fixed as Fixed
+    from stem.core.decisions.routing import Route as Route
     from stem.core.errors import ConfigError as ConfigError
     from stem.core.errors import DeadLetterNotFound as DeadLetterNotFound
     from stem.core.errors import Drop as Drop
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from stem.core.errors import InvalidArguments as InvalidArguments
     from stem.core.errors import InvalidSchedule as InvalidSchedule
     from stem.core.errors import InvalidTask as InvalidTask
+    from stem.core.errors import NoLiveWorkers as NoLiveWorkers
     from stem.core.errors import SignatureInvalid as SignatureInvalid
     from stem.core.errors import SoftTimeLimitExceeded as SoftTimeLimitExceeded
     from stem.core.errors import StemError as StemError
@@ -66,6 +69,7 @@ _HOMES = {
     "stem.client.canvas.workflow": ("workflow",),
     "stem.core.prerequisites": ("FailedResult",),
     "stem.client.run.context": ("TaskContext", "current_task"),
+    "stem.client.send.broadcast": ("BroadcastHandle",),
     "stem.client.send.handle": ("TaskHandle",),
     "stem.client.middleware": ("Middleware",),
     "stem.client.send.sender": ("Bulk", "Item"),
@@ -79,6 +83,7 @@ _HOMES = {
         "InvalidArguments",
         "InvalidSchedule",
         "InvalidTask",
+        "NoLiveWorkers",
         "SignatureInvalid",
         "SoftTimeLimitExceeded",
         "StemError",
@@ -95,6 +100,7 @@ _HOMES = {
     "stem.core.lifecycle": ("State",),
     "stem.core.record": ("TaskError", "TaskRecord"),
     "stem.core.decisions.retry": ("Delays", "Exponential", "Fixed"),
+    "stem.core.decisions.routing": ("Route",),
     "stem.worker.settings": ("WorkerSettings",),
     "stem.worker.supervisor": ("Worker",),
 }

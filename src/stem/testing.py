@@ -11,10 +11,13 @@ from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+
 from stem.backends import memory
 from stem.client.app import Stem
 from stem.client.canvas.values import StoredValue, stored_value
 from stem.client.run.attempt import attempt
+from stem.contracts.steps import Step
 from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Ending, Lease, Report
 from stem.core.envelope import Push, Receipt, call_facts
@@ -73,10 +76,13 @@ def eager(app: Stem) -> Iterator[World]:
     A task that fails is retried when the clock is moved past its delay (without jitter). Waiting for a task that has not
     ended raises WaitTimeout at once, because nothing would change meanwhile. A `connection=` is ignored. What a task
     itself enqueues runs when that task has ended, or when it waits for the result. Closing the app changes nothing here.
+    A broadcast has one worker, `stem-testing`.
     """
     world = World(app)
     store = memory.connect(f"memory://eager-{uuid4().hex}", app.settings, clock=world.clock)
-    with app.store_connection.replaced(store, world.clock, after_push=world.run_now, before_wait=world.run_pending):
+    with app.store_connection.replaced(
+        store, world.clock, after_push=world.run_now, before_wait=world.run_pending, worker=WORKER
+    ):
         yield world
 
 
@@ -142,6 +148,12 @@ class StoreChannel:
 
     def push(self, pushes: Sequence[Push]) -> list[Receipt]:
         return self._store.broker.push(pushes)
+
+    def steps(self, task_id: str) -> list[Step]:
+        return self._store.steps.all(task_id)
+
+    def record_step(self, lease: Lease, name: str, payload: msgspec.Raw) -> bool:
+        return self._store.steps.record(lease, name, payload)
 
     def records(self, task_ids: Sequence[str]) -> dict[str, StoredValue]:
         found = self._store.results.get(task_ids, past_retention=True)

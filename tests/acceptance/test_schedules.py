@@ -142,13 +142,22 @@ def test_schedules_travel_as_a_file(stem: Shell, tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         ("schedules: [{id: a, task: t, spec: '0 0 31 2 *'}]", "never comes"),
-        ("schedules: [{id: a, task: t, spec: '@daily', colour: red}]", "Schedule 1 of"),
+        ("schedules: [{id: a, task: t, spec: '@daily', colour: red}]", "line 1: schedule a is wrong"),
         (
             "schedules: [{id: a, task: t, spec: '@daily'}, {id: a, task: t, spec: '@daily'}]",
-            "two schedules of the id a",
+            "two schedules have the id a",
         ),
-        ("- nothing", "has no list"),
-        ("schedules: [", "is not YAML"),
+        ("- nothing", "holds a list"),
+        ("worker: {}", "there is no list `schedules`"),
+        ("schedules: 7", "line 1: there is no list `schedules`"),
+        ("schedules: [", "line 1: "),
+        ("schedules:\n- id: a\n  task: t\n  spec: '@daily'\n  maxRuns: many", "line 5: schedule a is wrong"),
+        ("schedules:\n- {id: a, task: t, spec: '@daily', seal: 'k1:x'}", "line 2: schedule a is wrong"),
+        (
+            "schedules:\n  a:\n    task: t\n    spec: '@daily'\n    options: {colour: red}",
+            "line 2: schedule a: There is no",
+        ),
+        ("schedules:\n  a: nightly", "line 2: schedule a is wrong"),
     ],
 )
 def test_a_file_with_a_mistake_changes_nothing(on_sqlite: Shell, tmp_path: Path, text: str, sentence: str) -> None:
@@ -157,6 +166,46 @@ def test_a_file_with_a_mistake_changes_nothing(on_sqlite: Shell, tmp_path: Path,
     path.write_text(text)
     assert sentence in on_sqlite.refusal("schedule", "apply", "-f", str(path), code=64)
     assert on_sqlite.json("schedule", "list")["schedules"] == []
+
+
+def test_a_beat_fires_what_the_configuration_file_declares(stem: Shell) -> None:
+    (stem.directory / "stem.yaml").write_text("schedules:\n  ticking: {task: nowhere.tick, spec: every 1 second}\n")
+    process = subprocess.Popen([STEM, "beat"], cwd=stem.directory, env=stem.variables, stderr=subprocess.PIPE)
+    try:
+        until(lambda: _runs(stem) >= 1, seconds=30)
+    finally:
+        process.terminate()
+        process.communicate()
+    assert stem.json("schedule", "show", "ticking")["source"] == "file"
+    assert "the configuration file" in stem.out("schedule", "show", "ticking")
+    assert stem.out("schedule", "list").splitlines()[1].split()[-1] == "file"
+
+
+def test_what_is_wrong_in_the_configuration_file_is_told_by_its_line(on_sqlite: Shell) -> None:
+    (on_sqlite.directory / "stem.yaml").write_text(
+        "worker: {app: 'nothing:app'}\nschedules:\n- {id: a, task: t, spec: '@daily'}\n- {id: b, task: t, spec: 61 * * * *}\n"
+    )
+    sentence = "stem.yaml, line 4: schedule b: '61' is no minute of a cron expression: it must be 0 to 59."
+    assert on_sqlite.refusal("beat", code=64) == sentence
+    assert on_sqlite.refusal("worker", "start", "--beat", code=64) == sentence
+    checked = on_sqlite.run("config", "check")
+    assert (checked.returncode, checked.stdout.count("error: ")) == (64, 1) and f"error: {sentence}" in checked.stdout
+
+
+def test_config_check_names_the_schedules_of_the_file(on_sqlite: Shell) -> None:
+    (on_sqlite.directory / "stem.yaml").write_text("schedules:\n- {id: a, task: t, spec: '@daily'}\n")
+    report = on_sqlite.json("config", "check")
+    assert (report["status"], report["warnings"]) == ("ok", [])
+    (row,) = [each for each in report["options"] if each["option"] == "schedules"]
+    assert (row["value"], row["source"], row["name"]) == (["a"], "file", "stem.yaml")
+    (on_sqlite.directory / "stem.yaml").write_text("schedule:\n- {id: a, task: t, spec: '@daily'}\n")
+    assert "did you mean schedules?" in on_sqlite.json("config", "check")["warnings"][0]
+
+
+def test_a_schedule_that_cannot_be_read_is_told_when_the_app_is_imported(on_sqlite: Shell) -> None:
+    (on_sqlite.directory / "clockwork.py").write_text(APP.replace("every 1 second", "61 * * * *"))
+    told = on_sqlite.refusal("beat", "--app", "clockwork:app", code=64)
+    assert "'61' is no minute" in told and "clockwork.py" in told
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from support.builders import a_push, done, pushes, requeue, retry
 
 
 @pytest.mark.parametrize("options", [{}, {"delay": 3600.0}, {"priority": 9}], ids=["ready", "delayed", "preferred"])
-def test_a_task_that_waits_is_cancelled_at_once_and_its_key_is_free(store: Store, options: dict[str, float]) -> None:
+def test_a_task_that_waits_is_cancelled_at_once_and_its_key_is_free(store: Store, options: dict[str, Any]) -> None:
     store.broker.push([a_push("a", unique="k", **options), a_push("b")])
     assert store.broker.cancel(["a", "a", "nobody"], reason="wrong customer") == ["a"]
     ended = record(store, "a")

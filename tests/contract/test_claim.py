@@ -6,12 +6,24 @@ from functools import partial
 
 from conftest import OpenStore
 from stem.contracts.store import Store
-from stem.core.delivery import Delivery
+from stem.core.delivery import DeadFilter, Delivery
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import moment
-from support.asking import WORKER, claim, claim_one, depth, ids, kinds_of, let_time_pass, record, state
+from support.asking import (
+    WORKER,
+    claim,
+    claim_one,
+    depth,
+    expire,
+    ids,
+    kinds_of,
+    let_time_pass,
+    push_and_claim,
+    record,
+    state,
+)
 from support.beside import takes_less_than, together
-from support.builders import a_push, done, pushes, requeue, retry
+from support.builders import a_push, dead, done, pushes, requeue, retry
 from support.until import until
 
 
@@ -32,6 +44,25 @@ def test_order_holds_over_several_queues(store: Store) -> None:
     )
     assert ids(claim(store, "y", "x", limit=2)) == ["e", "a"]
     assert ids(claim(store, "x", "y", "z", "unknown")) == ["c", "b", "d"]
+
+
+def test_a_delivery_says_by_which_priority_it_was_chosen(store: Store) -> None:
+    store.broker.push([a_push(f"{queue}{p}", queue=queue, priority=p) for queue in "xy" for p in (0, 4, 9)])
+    store.broker.push([a_push("late", queue="x", priority=2, delay=0.01)])
+    let_time_pass(store, 0.02)
+    assert {each.lease.id: each.priority for each in claim(store, "x")} == {"x0": 0, "x4": 4, "x9": 9, "late": 2}
+    assert {each.lease.id: each.priority for each in claim(store, "x", "y")} == {"y0": 0, "y4": 4, "y9": 9}
+
+
+def test_a_priority_stays_through_a_retry_a_lost_lease_and_a_replay(store: Store) -> None:
+    first = push_and_claim(store, a_push("a", priority=7))
+    store.broker.settle([retry(first, 0.0)], worker=WORKER)
+    second = claim_one(store, lease=0.01)
+    expire(store, second)
+    third = claim_one(store)
+    store.broker.settle([dead(third)], worker=WORKER)
+    assert store.deadletters.replay(DeadFilter()) == ["a"]
+    assert [each.priority for each in (first, second, third, claim_one(store))] == [7, 7, 7, 7]
 
 
 def test_a_queue_named_twice_delivers_once(store: Store) -> None:

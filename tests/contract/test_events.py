@@ -6,10 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from conftest import OpenStore
 from stem.contracts.events import MAX_NOTE_BYTES
+from stem.contracts.schedules import ScheduleEntry, ScheduleState
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Report
 from stem.core.errors import UsageError
@@ -30,7 +32,7 @@ from support.asking import (
     state,
 )
 from support.beside import Errand, barrier, in_thread, is_waiting, takes_less_than, timed
-from support.builders import BOOM, a_push, cancelled, dead, done, pushes, requeue, retry
+from support.builders import BOOM, a_join, a_push, cancelled, dead, done, pushes, requeue, retry
 from support.errands import push_many
 
 
@@ -81,7 +83,9 @@ def test_endings_carry_when_the_task_was_enqueued_and_started(store: Store) -> N
 
 
 def test_every_kind_of_event_is_logged_by_the_change_it_tells_of(store: Store) -> None:
-    store.broker.push([a_push("a"), a_push("gone", expires=0), a_push("purged", delay=3600)])
+    entry = ScheduleEntry(id="it", task="demo.add", spec="@daily")
+    store.schedules.write(entry, ScheduleState(), revision=0, pushes=[a_push("a")])
+    store.broker.push([a_push("gone", expires=0), a_push("purged", delay=3600)])
     a = claim_one(store)
     assert claim(store) == []
     store.broker.purge("default")
@@ -93,13 +97,18 @@ def test_every_kind_of_event_is_logged_by_the_change_it_tells_of(store: Store) -
     expire(store, claim_one(store, lease=0.02))
     store.broker.settle([dead(claim_one(store))], worker=WORKER)
     store.deadletters.replay(DeadFilter())
-    store.broker.settle([done(claim_one(store))], worker=WORKER)
+    store.broker.push([a_push("after", after=["a"]), a_join("join", "a")])
+    a = claim_one(store)
+    store.steps.record(a.lease, "pay", msgspec.Raw(b"1"))
+    store.broker.settle([done(a)], worker=WORKER)
     events = all_events(store)
     assert {event.kind for event in events} == set(ARROWS)
     assert walk(events_of(store, "a")) == "succeeded"
     assert [str(e.kind) for e in events_of(store, "gone")] == ["enqueued", "expired"]
     assert [(str(e.kind), e.data) for e in events_of(store, "purged")][1] == ("revoked", {"reason": "purged"})
-    for id in ("a", "gone", "purged"):
+    assert [str(e.kind) for e in events_of(store, "after")] == ["enqueued", "blocked", "released"]
+    assert [str(e.kind) for e in events_of(store, "join")] == ["enqueued", "blocked", "joined"]
+    for id in ("a", "gone", "purged", "after", "join"):
         assert walk(events_of(store, id)) == state(store, id)
 
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from time import monotonic
-from typing import Any
 
 import msgspec
 import pytest
@@ -21,6 +20,7 @@ from stem.core.settings.app import Settings
 from support.asking import claim, depth
 from support.asking import ids as ids_of
 from support.builders import a_push
+from support.scheduling import break_schedule, rename_to_rubbish
 
 IT = ScheduleEntry(id="it", task="demo.add", spec="0 2 * * *")
 
@@ -95,13 +95,29 @@ def test_the_version_grows_with_the_entry_and_not_with_its_state(store: Store) -
     assert edited is not None and edited.entry.version == 2
 
 
-def test_tasks_are_pushed_with_the_state(store: Store) -> None:
+def test_another_json_of_equal_python_values_is_a_new_version(store: Store) -> None:
+    first = put(store, msgspec.structs.replace(IT, args={"a": 1, "b": 2}))
+    assert first.entry.version == 1
+    for number, args in enumerate([{"a": True, "b": 2}, {"a": 1.0, "b": 2}, {"b": 2, "a": 1.0}, {"a": 1, "b": 2}]):
+        found = store.schedules.get("it")
+        assert found is not None
+        changed = msgspec.structs.replace(found.entry, args=args)
+        written = store.schedules.write(changed, found.state, revision=found.revision)
+        assert written is not None and written.entry.version == [2, 3, 3, 4][number]
+
+
+def test_case_16_tasks_are_pushed_with_the_state(store: Store) -> None:
     first = put(store, seconds=-1)
     pushes = [a_push("a", queue="default"), a_push("b", queue="default")]
     assert store.schedules.write(first.entry, at(store, 60), revision=first.revision, pushes=pushes)
     assert [each.state for each in store.results.get(["a", "b"]).values()] == [State.QUEUED] * 2
-    kinds = [event.kind for event in store.events.read(None, limit=10)]
-    assert kinds == [EventKind.ENQUEUED] * 2
+    events = store.events.read(None, limit=10)
+    assert sorted(event.kind for event in events) == [EventKind.ENQUEUED] * 2 + [EventKind.SCHEDULED] * 2
+    for task_id in ("a", "b"):
+        enqueued, scheduled = (event for event in events if event.task_id == task_id)
+        assert (enqueued.kind, scheduled.kind) == (EventKind.ENQUEUED, EventKind.SCHEDULED)
+        assert scheduled.enqueued_at == enqueued.at == store.results.get([task_id])[task_id].enqueued_at
+        assert (scheduled.name, scheduled.queue, scheduled.data) == ("demo.add", "default", {"schedule": "it"})
     assert ids_of(claim(store, limit=5)) == ["a", "b"]
 
 
@@ -111,6 +127,16 @@ def test_a_task_that_is_known_is_not_pushed_again(store: Store) -> None:
     pushes = [a_push("a", queue="default"), a_push("b", queue="default")]
     assert store.schedules.write(first.entry, at(store, 60), revision=first.revision, pushes=pushes)
     assert depth(store).ready == 2
+    told = [(event.task_id, event.kind) for event in store.events.read(None, limit=10)]
+    assert told == [("a", EventKind.ENQUEUED), ("b", EventKind.ENQUEUED), ("b", EventKind.SCHEDULED)]
+
+
+def test_the_event_names_the_entry_the_instant_and_the_tenant(store: Store) -> None:
+    first = put(store)
+    call = a_push("a", headers={"tenant": "acme"}, meta={"schedule": "it", "scheduledFor": "2030-01-31T09:00:00+00:00"})
+    assert store.schedules.write(first.entry, at(store, 60), revision=first.revision, pushes=[call])
+    told = store.events.read(None, limit=10)[-1]
+    assert told.data == {"schedule": "it", "scheduledFor": "2030-01-31T09:00:00+00:00", "tenant": "acme"}
 
 
 def test_what_is_due_comes_earliest_first_enabled_or_not(store: Store) -> None:
@@ -129,7 +155,7 @@ def test_without_entries_nothing_is_due(store: Store) -> None:
     assert store.schedules.due(limit=10) == [] and store.schedules.next_due_at() is None
 
 
-def test_of_many_that_fire_an_instant_one_succeeds(store: Store, open_store: OpenStore) -> None:
+def test_case_15_of_many_that_fire_an_instant_one_succeeds(store: Store, open_store: OpenStore) -> None:
     first = put(store, seconds=-1)
     stores = [open_store() for _ in range(8)]
 
@@ -143,7 +169,7 @@ def test_of_many_that_fire_an_instant_one_succeeds(store: Store, open_store: Ope
     assert depth(store).ready == 1
 
 
-def test_an_entry_that_cannot_be_read_is_named_and_the_others_go_on(durable_store: Store) -> None:
+def test_case_28_an_entry_that_cannot_be_read_is_named_and_the_others_go_on(durable_store: Store) -> None:
     put(durable_store, named("broken"), -2)
     put(durable_store, named("fine"), -1)
     break_schedule(durable_store, "broken")
@@ -163,18 +189,15 @@ def test_an_entry_that_cannot_be_read_is_named_and_the_others_go_on(durable_stor
     assert durable_store.schedules.broken() == []
 
 
-def break_schedule(store: Store, entry_id: str) -> None:
-    """Write rubbish in its place, as only a hand can."""
-    schedules: Any = store.schedules
-    match store.url.partition(":")[0]:
-        case "sqlite":
-            with schedules._namespace.database.writing() as connection:
-                connection.execute("UPDATE stem_schedules SET entry = '[' WHERE id = ?", (entry_id,))
-        case "redis":
-            schedules._namespace.client.call("HSET", schedules._namespace.key("schedules"), entry_id, b"rubbish")
-        case _:
-            query = f"UPDATE {schedules._namespace.schema}.schedules SET entry = '[' WHERE id = %s"
-            schedules._namespace.client.transaction(lambda conn: conn.execute(query, [entry_id]))
+def test_an_id_that_is_no_text_hides_no_other_entry(durable_store: Store) -> None:
+    put(durable_store, named("fine"), -1)
+    put(durable_store, named("odd"), -2)
+    if not rename_to_rubbish(durable_store, "odd"):
+        return  # Postgres holds no such text
+    assert [each.entry.id for each in durable_store.schedules.all()] == ["fine"]
+    assert [each.entry.id for each in durable_store.schedules.due(limit=10)] == ["fine"]
+    assert durable_store.schedules.broken() == ["o\\xff"]
+    assert durable_store.schedules.delete("o\\xff") and durable_store.schedules.broken() == []
 
 
 def test_a_wait_ends_with_a_change_and_when_an_entry_is_due(store: Store, open_store: OpenStore) -> None:

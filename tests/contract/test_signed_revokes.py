@@ -179,6 +179,22 @@ def test_an_older_signed_terminate_is_not_added_to_a_revoke_that_a_command_broug
     assert cancelled(marks, "a") == ["a"]
 
 
+def test_an_older_signed_terminate_that_was_read_first_yields_to_the_command(
+    marks_at: RevokeStore, desk: Store, namespace: str
+) -> None:
+    """It was put back so quickly that the worker has read it, with a later version, before it was told of the newer one."""
+    (deadly,) = sign_and_put(marks_at, desk, "a", terminate=True, signal="SIGKILL")
+    (newer,) = sign_and_put(marks_at, desk, "a")
+    put_back(marks_at, deadly)
+    marks = worker(marks_at, namespace)
+    brought = msgspec.convert(_brief(newer), RevokeRecord)
+    assert marks.apply([brought]) == [brought]
+    assert marks.records_for(["a"]) == {}
+    marks.refresh()
+    assert marks.records_for(["a"]) == {}
+    assert cancelled(marks, "a") == ["a"]
+
+
 def test_an_older_signed_record_is_not_put_in_the_place_of_one_that_has_expired(desk: Store, namespace: str) -> None:
     at = RevokeStore(url="", revokes=desk.revokes, now=desk.upkeep.now, close=lambda: None)
     (forever,) = sign_and_put(at, desk, "a")
@@ -257,6 +273,25 @@ def test_an_old_scope_that_was_put_back_does_not_become_signed_anew(
         operator.resume(["mail"])
         marks.refresh()
         put_back(marks_at, record)
+        assert operator.pause(["mail"], workers=["w2"]).scopes == {"mail": "w2"}
+        marks.refresh()
+        assert marks.paused == frozenset()
+
+
+def test_an_old_scope_that_is_put_back_before_any_worker_reads_the_store_is_not_signed_anew(
+    marks_at: RevokeStore, desk: Store, namespace: str
+) -> None:
+    """The command itself has told the workers what was signed."""
+    marks, operator = worker(marks_at, namespace), pausing(marks_at, desk)
+    with on_duty(desk, "w1", keyring=KEYS) as (there,):
+        there.worker.queue_status = lambda: {"mail": marks.signed_pause("mail")}  # type: ignore[method-assign]
+        there.worker.note_pauses = marks.note_pauses  # type: ignore[method-assign]
+        operator.pause(["mail"])
+        (record,) = marks_at.revokes.get([pause_id("mail")]).values()
+        operator.resume(["mail"])
+        put_back(marks_at, record)
+        marks.refresh()
+        assert marks.paused == frozenset()
         assert operator.pause(["mail"], workers=["w2"]).scopes == {"mail": "w2"}
         marks.refresh()
         assert marks.paused == frozenset()

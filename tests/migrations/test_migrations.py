@@ -157,6 +157,24 @@ def test_a_process_of_an_earlier_version_goes_on_pushing(postgres_server: Postgr
         store.upkeep.close()
 
 
+def test_a_worker_of_an_earlier_version_goes_on_claiming(postgres_server: PostgresServer) -> None:
+    """It calls functions by the names, and reads the columns, that it knows."""
+    store = connect(restored_schema(VERSIONS[-1], postgres_server), Settings(namespace=NAMESPACE))
+    try:
+        store.broker.push([a_push("a", queue="old"), a_push("b", queue="old", priority=9)])
+        with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+            claim_two = f"SELECT * FROM {SCHEMA}.claim(%s, ARRAY['old'], 2, 60)"
+            rows = connection.execute(claim_two.encode(), [NAMESPACE]).fetchall()
+            assert [(len(row), row[0], row[2], row[3]) for row in rows] == [
+                (7, "b", "demo.add", "old"),
+                (7, "a", "demo.add", "old"),
+            ]
+            (empty,) = connection.execute(claim_two.encode(), [NAMESPACE]).fetchall()
+            assert empty == (None,) * 7
+    finally:
+        store.upkeep.close()
+
+
 def test_roles_that_used_a_store_may_use_its_new_tables(postgres_server: PostgresServer) -> None:
     oldest = VERSIONS[0]
     url = restored_schema(oldest, postgres_server)

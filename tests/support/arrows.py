@@ -13,7 +13,7 @@ def walk(events: Iterable[Event]) -> State | None:
         sources, targets = ARROWS[event.kind]
         legal = state is None if event.kind is EventKind.ENQUEUED else state in sources
         assert legal, f"{event.kind} of {event.task_id} came from {state}"
-        state = _target(event, targets)
+        state = state if event.kind is EventKind.STEP else _target(event, targets)
     return state
 
 

@@ -9,7 +9,8 @@ import msgspec
 
 from stem.core.delivery import Delivery, Ending, Lease
 from stem.core.envelope import VERSION, Envelope, Push, Unique, encode_args
-from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
+from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry
+from stem.core.prerequisites import JOIN, OnFailure
 from stem.core.record import TaskError
 
 BOOM = TaskError("ValueError", "boom", "Traceback: line 1", retryable=True)
@@ -29,6 +30,9 @@ def an_envelope(
     not_before: datetime | None = None,
     expires_at: datetime | None = None,
     visibility_timeout: float | None = None,
+    after: Iterable[str] = (),
+    on_failure: OnFailure | str = OnFailure.CANCEL,
+    inputs: dict[str, str] | None = None,
 ) -> Envelope:
     return Envelope(
         id=id or f"task-{next(_numbers)}",
@@ -45,6 +49,9 @@ def an_envelope(
         meta=meta or {},
         version=VERSION,
         expires_at=expires_at,
+        after=tuple(after),
+        on_failure=OnFailure(on_failure),
+        inputs=inputs or {},
     )
 
 
@@ -54,11 +61,17 @@ def a_push(
     delay: float | None = None,
     expires: float | None = None,
     unique: str | Unique | None = None,
+    into: str | None = None,
     **envelope: Any,
 ) -> Push:
     """`unique` as a string is a key held until the task ends."""
     key = Unique(unique) if isinstance(unique, str) else unique
-    return Push(an_envelope(id, **envelope), delay_seconds=delay, expires_seconds=expires, unique=key)
+    return Push(an_envelope(id, **envelope), delay_seconds=delay, expires_seconds=expires, unique=key, into=into)
+
+
+def a_join(id: str | None = None, *after: str, name: str = JOIN, unique: str | None = None, **envelope: Any) -> Push:
+    """Ends by itself when these have ended."""
+    return a_push(id, name=name, after=after, unique=unique, **envelope)
 
 
 def pushes(*ids: str, **envelope: Any) -> list[Push]:
@@ -110,22 +123,35 @@ def requeue(
     reason: str = "requeued",
     throttled: bool = False,
     died: bool = False,
+    event: str | None = None,
     ran: float | None = None,
     meta: dict[str, Any] | None = None,
     then: Iterable[Push] = (),
 ) -> Ending:
-    return Ending(_lease(held), Requeue(delay, reason, throttled, died), ran, meta or {}, tuple(then))
+    return Ending(_lease(held), Requeue(delay, reason, throttled, died, event), ran, meta or {}, tuple(then))
+
+
+def block(
+    held: Delivery | Lease,
+    *after: str,
+    ran: float | None = 0.0,
+    meta: dict[str, Any] | None = None,
+    then: Iterable[Push] = (),
+) -> Ending:
+    """It waits for these, and ends when they have ended."""
+    return Ending(_lease(held), Block(after), ran, meta or {}, tuple(then))
 
 
 def cancelled(
     held: Delivery | Lease,
     reason: str = "revoked",
     *,
+    passes: bool = False,
     ran: float | None = None,
     meta: dict[str, Any] | None = None,
     then: Iterable[Push] = (),
 ) -> Ending:
-    return Ending(_lease(held), Cancelled(reason), ran, meta or {}, tuple(then))
+    return Ending(_lease(held), Cancelled(reason, passes), ran, meta or {}, tuple(then))
 
 
 def _lease(held: Delivery | Lease) -> Lease:

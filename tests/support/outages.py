@@ -1,6 +1,7 @@
 """Stores that can be taken away and given back."""
 
 import signal
+import socket
 import sqlite3
 import time
 from abc import ABC, abstractmethod
@@ -12,6 +13,7 @@ import redis
 
 from support.beside import Errand
 from support.errands import keep_the_file_locked
+from support.hanging_proxy import HangingProxy
 from support.servers import PostgresServer, RedisServer
 from support.until import until
 
@@ -110,6 +112,45 @@ class PostgresReset(PostgresRestarted):
             conn.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
 
     def end(self) -> None: ...
+
+
+class Hanging(Outage):
+    """The server itself is well; what is in front of it accepts connections and answers nothing."""
+
+    proxy: HangingProxy
+
+    def begin(self) -> None:
+        self.proxy.hang()
+
+    def end(self) -> None:
+        self.proxy.go_on()
+
+
+class RedisHanging(Hanging):
+    def __init__(self, place: Path) -> None:
+        self.server = RedisServer()
+        self.proxy = HangingProxy(lambda: socket.create_connection(("127.0.0.1", self.server.port)))
+        self.url = f"redis://127.0.0.1:{self.proxy.port}/0"
+
+    def close(self) -> None:
+        self.proxy.close()
+        self.server.close()
+
+
+class PostgresHanging(Hanging):
+    def __init__(self, place: Path) -> None:
+        self.server = PostgresServer()
+        self.proxy = HangingProxy(self._connected)
+        self.url = f"postgresql://postgres:@127.0.0.1:{self.proxy.port}/postgres"
+
+    def close(self) -> None:
+        self.proxy.close()
+        self.server.close()
+
+    def _connected(self) -> socket.socket:
+        opened = socket.socket(socket.AF_UNIX)
+        opened.connect(f"{self.server.socket_directory}/.s.PGSQL.{self.server.port}")
+        return opened
 
 
 class SqliteLocked(Outage):

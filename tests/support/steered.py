@@ -5,7 +5,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from stem.control.transports.broadcast import BroadcastTransport
 from stem.control.transports.broker import BrokerTransport
 from stem.core.control import Command
 from stem.core.heartbeat import Heartbeat
+from stem.core.pause import SignedScope
 from stem.core.revoke import RevokeRecord
 from stem.runtime.keys import Keyring
 
@@ -69,6 +70,10 @@ class Steered:
     def resume(self, queues: Sequence[str], /) -> list[str]:
         self._note("resume", list(queues))
         return []
+
+    def note_pauses(self, signed: Mapping[str, SignedScope], /) -> None:
+        if signed:
+            self._note("note_pauses", dict(signed))
 
     def queue_status(self) -> dict[str, Any]:
         self._note("queue_status")

@@ -32,6 +32,7 @@ from stem.core.envelope import Push, Receipt
 from stem.core.errors import StoreRefused, StoreUnavailable
 from stem.core.lifecycle import State
 from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry
+from stem.core.prerequisites import first_cause
 from stem.core.record import Page, TaskError, TaskFilter, TaskRecord, moment
 
 T = TypeVar("T", Ending, Report)
@@ -293,7 +294,13 @@ class SplitResults(Results):
             if record is None:
                 continue
             merged[task_id] = record
-            is_news = copy is None or not copy.is_terminal or record.fence > copy.fence or copy.error == GONE
+            is_news = (
+                copy is None
+                or not copy.is_terminal
+                or record.fence > copy.fence
+                or copy.error == GONE
+                or record.state is not copy.state  # it was revived
+            )
             if record.is_terminal and is_news and record.error != GONE:
                 uncopied.append(record)
         if uncopied:
@@ -352,7 +359,8 @@ def _is_newer(original: TaskRecord, copy: TaskRecord) -> bool:
     if not copy.is_terminal or original.fence != copy.fence:
         return not copy.is_terminal or original.fence > copy.fence
     waits_again = original.stage == 0 and copy.finished_at is not None and original.updated_at > copy.finished_at
-    return waits_again or original.state is copy.state
+    is_revived = original.state is State.SUCCEEDED and first_cause(copy.error) is not None  # a join, without a lease
+    return waits_again or is_revived or original.state is copy.state
 
 
 def _final(record: TaskRecord, ending: Ending, worker: str, now: float) -> TaskRecord:

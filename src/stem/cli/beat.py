@@ -11,6 +11,8 @@ from stem.core.errors import UsageError
 
 log = logging.getLogger("stem.beat")
 
+NO_APP = "stem beat"  # the origin of what a file declares where no app is named
+
 
 @click.command()
 @click.option("-n", "--name", default="", help="Name this scheduler, for commands and the log.")
@@ -22,11 +24,12 @@ def beat(session: Session, name: str, log_level: str) -> None:
     """Start a scheduler, which enqueues what is due, until it is stopped.
 
     Any number may run: each instant is enqueued once. Name the app with --app so that its own schedules are stored and its
-    calls are signed and checked.
+    calls are signed and checked. Schedules in stem.yaml are stored as well.
 
     \b
     Example: stem beat --app shop.tasks:app
     """
+    from stem.runtime.configfile import find
     from stem.runtime.log import LogWriter
     from stem.scheduler.process import Scheduler
 
@@ -35,7 +38,7 @@ def beat(session: Session, name: str, log_level: str) -> None:
         raise UsageError(f"There is no log level {log_level!r}; use debug, info, warning or error.")
     with LogWriter(log_level, "json" if session.as_json else "text", worker=name or "beat") as writer:
         with session.sending_app(path) as app:
-            scheduler = Scheduler(app, name=name, origin=path)
+            scheduler = Scheduler(app, name=name, origin=path or NO_APP, config_file=find(os.environ))
             said = plain(f"stem beat {scheduler.name} on {app.store.url} (namespace {app.settings.namespace})")
             exit_code = scheduler.run(started=None if session.as_json else lambda: writer.say(said))
     click.get_current_context().exit(exit_code)

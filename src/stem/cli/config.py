@@ -13,7 +13,9 @@ from stem.cli.support.stores import Session, in_session_without_app
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stem.core.settings.effective import EffectiveSettings
+    from stem.core.settings.effective import EffectiveSettings, ValueSource
+
+    Shown = list[tuple[str, Any, ValueSource]]
 
 _FLAGS = {
     "broker.url": ("--broker-url", "broker_url"),
@@ -49,11 +51,13 @@ def check(session: Session, path: str | None) -> None:
     given = {path: (flag, getattr(session, name)) for path, (flag, name) in _FLAGS.items()}
     flags = {path: (flag, value) for path, (flag, value) in given.items() if value is not None}
     effective = load(os.environ, path=path, flags=flags)
-    errors = [*effective.errors, *_unusable(effective)]
+    shown = effective.shown()
+    # A file that cannot be read is told by both.
+    errors = list(dict.fromkeys([*effective.errors, *_unusable(effective), *_schedules(shown, path)]))
     if session.as_json:
-        printing.json(_report(effective, errors))
+        printing.json(_report(effective, shown, errors))
     else:
-        _print(effective, errors)
+        _print(effective, shown, errors)
     if errors:
         click.get_current_context().exit(USAGE)
 
@@ -80,20 +84,37 @@ def _unusable(effective: "EffectiveSettings") -> "Iterator[str]":
             yield f"{path}: {error}"
 
 
-def _report(effective: "EffectiveSettings", errors: list[str]) -> dict[str, Any]:
+def _schedules(shown: "Shown", path: str | None) -> "Iterator[str]":
+    """Add the schedules of the file to what is shown, or yield what is wrong with them."""
+    from stem.client.schedules.file import read_schedules
+    from stem.core.errors import ConfigError
+    from stem.core.settings.effective import ValueSource
+    from stem.runtime.configfile import find
+
+    try:
+        file = find(os.environ, path)
+        entries = [] if file is None else read_schedules(file)
+    except ConfigError as error:
+        yield str(error)
+        return
+    if entries:
+        shown.append(("schedules", tuple(entry.id for entry in entries), ValueSource("file", str(file))))
+
+
+def _report(effective: "EffectiveSettings", shown: "Shown", errors: list[str]) -> dict[str, Any]:
     return {
         "status": "error" if errors else "ok",
         "options": [
             {"option": option, "value": value, "source": source.kind, "name": source.name or None}
-            for option, value, source in effective.shown()
+            for option, value, source in shown
         ],
         "errors": errors,
         "warnings": effective.warnings,
     }
 
 
-def _print(effective: "EffectiveSettings", errors: list[str]) -> None:
-    rows = [(option, _spelled(value), source) for option, value, source in effective.shown()]
+def _print(effective: "EffectiveSettings", shown: "Shown", errors: list[str]) -> None:
+    rows = [(option, _spelled(value), source) for option, value, source in shown]
     printing.table(("option", "value", "from"), rows, empty="")
     lines = [*(("error", sentence) for sentence in errors), *(("warning", told) for told in effective.warnings)]
     click.echo()

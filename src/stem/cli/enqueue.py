@@ -11,7 +11,8 @@ from stem.core.errors import UsageError
 from stem.core.settings.setting import did_you_mean
 
 if TYPE_CHECKING:
-    from stem import Stem
+    from stem import BroadcastHandle, Stem
+    from stem.core.record import TaskRecord
 
 
 @click.command()
@@ -61,7 +62,8 @@ def enqueue(
     """Enqueue task NAME and print its id.
 
     With --app the name must be known to the app and the arguments must fit. Without it they are sent unchecked, to the queue
-    and with the retries that running workers name for the task, else to `default` with 3.
+    and with the retries that running workers name for the task, else to `default` with 3; the rules of stem.yaml hold, those
+    in the app's code do not. A broadcast prints the id of each worker's copy.
 
     \b
     Example: stem enqueue mail.send --arg to=ada@example.com --delay 5m
@@ -78,6 +80,11 @@ def enqueue(
         if not path:
             call = _routed(app, name, call)
         handle = app.enqueue(name, check=bool(path), **call)
+        from stem.client.send.broadcast import BroadcastHandle
+
+        if isinstance(handle, BroadcastHandle):
+            _print_broadcast(handle, wait, as_json=session.as_json)
+            return
         if wait is None and session.as_json:
             printing.json({"id": handle.id, "created": handle.created})
         elif not session.as_json:
@@ -85,6 +92,33 @@ def enqueue(
             sys.stdout.flush()  # while waiting for a long task, the id may be wanted already
         if wait is not None:
             task_ending.print_outcome(handle, wait, as_json=session.as_json)
+
+
+def _print_broadcast(handle: "BroadcastHandle", wait: float | None, *, as_json: bool) -> None:
+    """Print the id of each worker's copy; after a wait the values, or raise the error of the first that failed."""
+    if wait is None:
+        tasks = [{"worker": worker, "id": each.id, "created": each.created} for worker, each in handle.handles.items()]
+        if as_json:
+            printing.json({"broadcast": handle.id, "tasks": tasks})
+        else:
+            printing.table(("id", "worker"), [(each["id"], each["worker"]) for each in tasks], empty="")
+        return
+    records = handle.wait(wait)
+    if as_json:
+        told = [
+            {"worker": worker, "id": each.id, "state": each.state, "result": each.payload, "error": each.error}
+            for worker, each in records.items()
+        ]
+        printing.json({"broadcast": handle.id, "tasks": told})
+    else:
+        rows = [(worker, each.state, printing.error(each.error) or _result(each)) for worker, each in records.items()]
+        printing.table(("worker", "state", "result"), rows, empty="", shrink=("result", "worker"))
+    for worker, each in handle.handles.items():
+        each.value_of(records[worker])
+
+
+def _result(record: "TaskRecord") -> str:
+    return "null" if record.payload is None else bytes(record.payload).decode()
 
 
 def _routed(app: "Stem", name: str, call: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +140,10 @@ def _routed(app: "Stem", name: str, call: dict[str, Any]) -> dict[str, Any]:
     for tasks in tables:
         match tasks.get(name):
             case [str(queue), int(max_retries)]:
-                routed = {"queue": queue, "max_retries": max_retries}
+                # A rule of stem.yaml counts before what a worker announces.
+                route = app.sender(name, check=False).definition.route
+                is_routed = route is not None and (route.queue is not None or route.broadcast)
+                routed = {"queue": None if is_routed else queue, "max_retries": max_retries}
                 return {**call, **{key: value for key, value in routed.items() if call[key] is None}}
             case _:
                 continue

@@ -47,12 +47,38 @@ def show_task(session: Session, id: str) -> None:
     with session.app() as app:
         record = app.handle(id).status()
         body, due_at = _call(app.store, record)
+        steps = app.store.steps.all(id)
     if session.as_json:
         more = {"args": body and json_forms.arguments(body), "dueAt": due_at, "durationSeconds": _seconds(record)}
-        printing.json({**json_forms.record(record), **more})
+        printing.json({**json_forms.record(record), **more, "steps": steps})
     else:
         printing.facts(_facts(record, body, due_at))
+        if steps:
+            rows = [(step.name, times.written(step.at), bytes(step.payload).decode()) for step in steps]
+            printing.table(("step", "recorded", "result"), rows, empty="", shrink=("step", "result"))
         printing.stack(record.error.stack if record.error else "")
+
+
+@task.command()
+@click.argument("id")
+@click.argument("event")
+@click.option("--data", default="null", metavar="JSON", help="Data of the event; default: null.")
+@in_session
+def signal(session: Session, id: str, event: str, data: str) -> None:
+    """Send EVENT to task ID, which waits for it now or will.
+
+    The first event of a name counts; sending it again changes nothing.
+
+    \b
+    Example: stem task signal 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00 approved --data '{"by": "ada"}'
+    """
+    value = arguments.json_value(data, "--data")
+    with session.app() as app:
+        app.send_event(id, event, value)
+    if session.as_json:
+        printing.json({"id": id, "event": event})
+    else:
+        click.echo(printing.plain(f"Sent {event} to {id}."))
 
 
 @task.command("list")

@@ -13,21 +13,23 @@ from stem.client.canvas.handle import CanvasHandle
 from stem.client.canvas.submit import submit
 from stem.client.middleware import Hooks, Middleware
 from stem.client.run.context import TaskContext
+from stem.client.schedules.declare import ScheduleOptions, declared_entry
 from stem.client.send.handle import TaskHandle
 from stem.client.send.sender import Sender, result_of
 from stem.client.store_connection import StoreConnection
-from stem.client.task.definition import defaults, define, elsewhere, same_function
+from stem.client.task.definition import defaults, define, elsewhere, routed, same_function
 from stem.client.task.hints import OF_APPS, missing, option_meant
 from stem.client.task.options import CallOptions, Classes, Duration, TaskOptions
 from stem.client.task.policy import RetryOption
-from stem.client.task.schedule import ScheduleOptions, declared_entry
 from stem.client.task.task import AsyncTask, Decorator, TakesAnything, Task
 from stem.contracts.schedules import ScheduleEntry
 from stem.contracts.store import Store
 from stem.core.decisions.retry import Exponential
+from stem.core.decisions.routing import Route, Routes
 from stem.core.errors import ConfigError, InvalidTask, UnknownTask
 from stem.core.record import TaskRecord
 from stem.core.settings.app import Settings, check_settings
+from stem.core.settings.routes import routes_of_code
 from stem.runtime.clock import Clock, system_clock
 from stem.runtime.configfile import configured
 from stem.runtime.keys import Keyring
@@ -65,17 +67,20 @@ class Stem:
         include: Iterable[str] = (),
         signing_keys: str | None = None,
         fair_share: bool | None = None,
+        routes: Iterable[Route | Mapping[str, Any]] = (),
         max_args_bytes: int | None = None,
         max_result_bytes: int | None = None,
         clock: Clock = system_clock,
     ) -> None:
+        configuration = settings if settings is not None else configured(os.environ)
         self.settings = _merged(
-            settings if settings is not None else configured(os.environ),
+            configuration,
             broker_url=broker_url,
             results_url=results_url,
             namespace=namespace,
             signing_keys=signing_keys,
             fair_share=fair_share,
+            routes=(*routes_of_code(routes), *configuration.routes),  # those of the code come first
             max_args_bytes=max_args_bytes,
             max_result_bytes=max_result_bytes,
         )
@@ -90,6 +95,7 @@ class Stem:
         )
         self.store_connection = StoreConnection(self.settings, Keyring.parse(self.settings.signing_keys), clock)
         self.store_connection.hooks = Hooks(middleware)
+        self._routes = Routes(self.settings.routes)
         self._tasks: dict[str, Task[..., Any]] = {}
         self._tasks_seen = MappingProxyType(self._tasks)
         self._schedules: dict[str, ScheduleEntry] = {}
@@ -149,8 +155,10 @@ class Stem:
     def schedule(self, spec: str, /, **options: Unpack[ScheduleOptions]) -> Callable[[TaskT], TaskT]:
         """Enqueue a task by the calendar: `@app.schedule("0 2 * * *")` above `@app.task`, once or several times.
 
-        A running `stem beat` reads the expression, stores the entry and enqueues it. Raises InvalidTask.
+        A running `stem beat` stores the entry and enqueues it. Raises InvalidSchedule, InvalidTask, InvalidArguments.
         """
+        if not isinstance(spec, str):
+            raise InvalidTask('@app.schedule needs an expression, such as @app.schedule("0 2 * * *"), above @app.task.')
 
         def declare(task: TaskT) -> TaskT:
             entry = declared_entry(task, spec, options)
@@ -193,6 +201,18 @@ class Stem:
         """Return a handle to a task that was enqueued earlier, here or elsewhere. Looks nothing up."""
         return TaskHandle(self.store_connection, task_id, self._result)
 
+    def send_event(self, task_id: str, name: str, data: Any = None) -> None:
+        """Send an event to a task that waits for it, now or later (`ctx.wait_event`). The first event of a name counts; sending
+        it again changes nothing. Raises TaskNotFound, TaskEnded, InvalidArguments."""
+        from stem.client.send.events import send_event
+
+        send_event(self.store_connection, task_id, name, data)
+
+    async def asend_event(self, task_id: str, name: str, data: Any = None) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.send_event, task_id, name, data)
+
     def bulk(self, name: str) -> Any:
         """Run a task over a whole DataFrame on Spark: `app.bulk("image.resize").over(df)`. Needs the extra `spark`.
         Raises UnknownTask, InvalidTask."""
@@ -234,7 +254,7 @@ class Stem:
         if unknown := options.keys() - TaskOptions.__annotations__.keys():
             hint = option_meant(min(unknown), TaskOptions.__annotations__)
             raise InvalidTask(f"There is no task option {min(unknown)!r}{hint}.")
-        definition = define(function, self.defaults, options)
+        definition = routed(define(function, self.defaults, options), self._routes)
         for name in (definition.name, *definition.aliases):
             known = self._tasks.get(name)
             if known is not None and not same_function(known.definition.function, function):
@@ -255,7 +275,7 @@ class Stem:
             if name in self._tasks:
                 return self._tasks[name]
             raise UnknownTask(self._unknown(name))
-        definition = elsewhere(name, self.defaults)
+        definition = routed(elsewhere(name, self.defaults), self._routes)
         return Sender(self.store_connection, definition, definition.plan, {})
 
     def _unknown(self, name: str) -> str:

@@ -30,6 +30,7 @@ class StoreConnection:
         self.hooks = Hooks()
         self.longest_wait_seconds: float | None = None  # 0 in eager tests: nothing runs during a wait
         self.before_wait: Callable[[], object] = _nothing
+        self.eager_worker: str | None = None  # in eager tests: the one that runs everything
         self.is_served_here = False  # a worker runs in this process
         self._placed: Settings | None = None  # settings with absolute paths, fixed when the store is first opened
         self._store: Store | None = None
@@ -81,6 +82,11 @@ class StoreConnection:
             staging.promote(job, parts, pushes=pushes)
             self._after_push()
 
+    def after_event(self) -> None:
+        """Run what an event made due, in eager mode."""
+        if self._after_push is not None:
+            self._after_push()
+
     async def apush(self, pushes: Sequence[Push], connection: object | None = None) -> list[Receipt]:
         import asyncio
 
@@ -125,13 +131,19 @@ class StoreConnection:
 
     @contextmanager
     def replaced(
-        self, store: Store, clock: Clock, after_push: Callable[[], object], before_wait: Callable[[], object]
+        self,
+        store: Store,
+        clock: Clock,
+        after_push: Callable[[], object],
+        before_wait: Callable[[], object],
+        worker: str,
     ) -> Iterator[None]:
         """Use another store and clock inside the `with` block. The open store stays open."""
-        names = ("_store", "_watcher", "clock", "longest_wait_seconds", "before_wait", "_after_push")
+        names = ("_store", "_watcher", "clock", "longest_wait_seconds", "before_wait", "_after_push", "eager_worker")
         before, pid = {name: getattr(self, name) for name in names}, os.getpid()
         self._store, self._watcher, self.clock = store, None, clock
         self.longest_wait_seconds, self.before_wait, self._after_push = 0.0, before_wait, after_push
+        self.eager_worker = worker
         try:
             yield
         finally:

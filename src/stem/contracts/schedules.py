@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from stem.core.envelope import Push
+from stem.core.envelope import Envelope, Push
 from stem.core.errors import StoreRefused
 
 Misfire = Literal["skip", "once", "all"]
@@ -103,7 +103,8 @@ class Schedules(ABC):
 
         `revision` is the one that the caller has read; 0 creates the entry; None replaces one that cannot be read. None is
         returned, and nothing written, if the entry has changed since: of several schedulers that fire the same instant one
-        succeeds. Pushes are stored as `Broker.push` stores them, so one whose id is known adds nothing. Wakes `wait`.
+        succeeds. Pushes are stored as `Broker.push` stores them, so one whose id is known adds nothing; a task that is created
+        also has a `scheduled` event, with `event_of` as its data. Wakes `wait`.
         """
 
     @abstractmethod
@@ -127,8 +128,23 @@ def versioned(entry: ScheduleEntry, stored: ScheduleEntry | None) -> ScheduleEnt
     """Return the entry with the version that it gets when it is stored: one more than before if it differs."""
     if stored is None:
         return msgspec.structs.replace(entry, version=1)
-    is_same = msgspec.structs.replace(entry, version=stored.version) == stored
+    is_same = is_same_entry(entry, stored)
     return msgspec.structs.replace(entry, version=stored.version if is_same else stored.version + 1)
+
+
+def is_same_entry(entry: ScheduleEntry, stored: ScheduleEntry) -> bool:
+    """Whether they are the same JSON but for the version. Python would take 1 for True."""
+    one, other = (
+        msgspec.json.encode(msgspec.structs.replace(each, version=0), order="deterministic") for each in (entry, stored)
+    )
+    return one == other
+
+
+def event_of(entry: ScheduleEntry, envelope: Envelope) -> dict[str, Any]:
+    """Return the data of the `scheduled` event of a task that this entry enqueues: entry, instant and tenant."""
+    tenant = envelope.headers.get("tenant")
+    facts = {"schedule": entry.id, "scheduledFor": envelope.meta.get("scheduledFor"), "tenant": tenant or None}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def read_scheduled(

@@ -15,8 +15,8 @@ from stem.control.sealing import Trust, sealed
 from stem.core.control import Reply
 from stem.core.envelope import check_queue
 from stem.core.errors import StoreUnavailable
-from stem.core.pause import narrowed, pause_id, widened
-from stem.core.revoke import RevokeRecord, RevokeRequest
+from stem.core.pause import SignedScope, narrowed, pause_id, widened
+from stem.core.revoke import RevokeRecord, RevokeRequest, read_seal
 
 Verb = Literal["pause", "resume"]
 
@@ -69,17 +69,22 @@ class Pausing:
     def _change(self, verb: Verb, queues: Sequence[str], workers: Sequence[str], timeout_seconds: float) -> Paused:
         wanted = [check_queue(queue) for queue in dict.fromkeys(queues)]
         with self._alone():
-            scopes = self._write(verb, wanted, workers)
-        answers = self.caller.ask(verb, {"queues": wanted}, workers=workers, timeout_seconds=timeout_seconds)
+            scopes, signed = self._write(verb, wanted, workers)
+        payload = {"queues": wanted, "signed": signed} if signed else {"queues": wanted}
+        answers = self.caller.ask(verb, payload, workers=workers, timeout_seconds=timeout_seconds)
         return Paused(scopes, answers)
 
-    def _write(self, verb: Verb, queues: Sequence[str], workers: Sequence[str]) -> dict[str, str]:
+    def _write(
+        self, verb: Verb, queues: Sequence[str], workers: Sequence[str]
+    ) -> tuple[dict[str, str], dict[str, SignedScope]]:
+        """The scope of each queue, and those that were signed with their stamps."""
         before = self.revokes.get([pause_id(queue) for queue in queues])
         held = self._signed_scopes(before, workers) if self.caller.keyring else _reasons(before)
         scopes = {queue: _SCOPES[verb](held.get(pause_id(queue), ""), workers) for queue in queues}
-        requests = [self._request(queue, scope) for queue, scope in scopes.items()]
-        self.revokes.put(sealed(requests, before, self.caller))
-        return scopes
+        requests = sealed([self._request(queue, scope) for queue, scope in scopes.items()], before, self.caller)
+        self.revokes.put(requests)
+        seals = {queue: read_seal(request.seal) for queue, request in zip(scopes, requests, strict=True)}
+        return scopes, {queue: (seal.stamp, scopes[queue]) for queue, seal in seals.items() if seal is not None}
 
     def _signed_scopes(self, before: Mapping[str, RevokeRecord], workers: Sequence[str]) -> dict[str, str]:
         """By pause id, what may become part of what is signed now. What nobody has signed may not; nor an old record that
@@ -115,10 +120,10 @@ class Pausing:
             self.locks.release(LOCK, owner=owner)
 
 
-def _pauses_known_to(reply: Reply) -> dict[str, tuple[int, str]]:
+def _pauses_known_to(reply: Reply) -> dict[str, SignedScope]:
     """What a worker knows of signed pauses, by pause id: stamp and scope. A worker of another version says nothing of it."""
     queues = reply.payload.get("queues") if reply.status == "ok" else None
-    found: dict[str, tuple[int, str]] = {}
+    found: dict[str, SignedScope] = {}
     for queue, told in queues.items() if isinstance(queues, dict) else ():
         stamp, scope = (told.get("pauseStamp"), told.get("pauseScope")) if isinstance(told, dict) else (None, None)
         if isinstance(stamp, int) and isinstance(scope, str):

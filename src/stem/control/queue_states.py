@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from stem.core.decisions.routing import is_same_or_tenant_queue
+from stem.core.decisions.routing import is_queue_of_worker, is_same_or_tenant_queue
 from stem.core.delivery import Depth
 from stem.core.pause import is_pause, pause_id
 
@@ -30,10 +30,12 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
         """Say what keeps its tasks from running, if anything does."""
         if self.paused:
             return "paused" if self.paused == "*" else f"paused for {self.paused}"
-        return "" if self.workers else "no worker serves it"
+        if self.workers:
+            return ""
+        return "its worker is not running" if is_queue_of_worker(self.name) else "no worker serves it"
 
     def shape(self) -> dict[str, Any]:
-        counts = {name: getattr(self.depth, name) for name in ("ready", "delayed", "running", "dead")}
+        counts = {name: getattr(self.depth, name) for name in ("ready", "delayed", "blocked", "running", "dead")}
         return {"queue": self.name, **counts, "workers": list(self.workers), "paused": self.paused or None}
 
 
@@ -74,11 +76,7 @@ def _covering(name: str) -> list[str]:
 
 def serving(queue: str, pulses: "Iterable[Pulse]") -> list[str]:
     """Return the workers that serve the queue, or the whole of which it is a tenant's part."""
-    return [
-        pulse.heartbeat.worker_id
-        for pulse in pulses
-        if any(is_same_or_tenant_queue(served, queue) for served in pulse.heartbeat.queues)
-    ]
+    return [pulse.heartbeat.worker_id for pulse in pulses if pulse.heartbeat.serves(queue)]
 
 
 def unknown_queues(queues: Iterable[str], states: Iterable[QueueState]) -> list[str]:
@@ -86,10 +84,11 @@ def unknown_queues(queues: Iterable[str], states: Iterable[QueueState]) -> list[
     return [queue for queue in queues if not any(is_same_or_tenant_queue(queue, name) for name in names)]
 
 
-COLUMNS = ("queue", "ready", "delayed", "running", "dead", "workers", "remark")
+COLUMNS = ("queue", "ready", "delayed", "blocked", "running", "dead", "workers", "remark")
 SHRINK = ("queue", "remark")
 
 
 def row(state: QueueState) -> tuple[object, ...]:
     depth = state.depth
-    return state.name, depth.ready, depth.delayed, depth.running, depth.dead, len(state.workers), state.remark
+    counts = (depth.ready, depth.delayed, depth.blocked, depth.running, depth.dead)
+    return (state.name, *counts, len(state.workers), state.remark)

@@ -20,8 +20,16 @@ class Lease(msgspec.Struct, frozen=True, array_like=True):
     fence: int
 
 
+TWO_PRIORITIES = (
+    -1
+)  # of a task whose place in its queue is not that of its priority: somebody has changed one of the two
+
+
 class Delivery(msgspec.Struct, frozen=True):
-    """A claimed task. `body` is the envelope as it was sent; `deaths` counts the isolates that crashed running it."""
+    """A claimed task. `body` is the envelope as it was sent; `deaths` counts the isolates that crashed running it.
+
+    `priority` is the one by which the store chose it. None: it was handed over as it was pushed, so it waited in no queue.
+    """
 
     lease: Lease
     name: str
@@ -29,6 +37,7 @@ class Delivery(msgspec.Struct, frozen=True):
     attempt: int
     deaths: int
     body: bytes
+    priority: int | None = None
 
     @property
     def envelope(self) -> Envelope:

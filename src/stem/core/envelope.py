@@ -172,7 +172,8 @@ def signed_bytes(envelope: Envelope) -> bytes:
         "meta": envelope.meta,
         "version": envelope.version,
     }
-    if envelope.after:  # only then: what was signed before there were prerequisites stays valid
+    if envelope.after or envelope.inputs or envelope.on_failure is not OnFailure.CANCEL:
+        # Only then: what was signed before there were prerequisites stays valid.
         signed |= {"after": envelope.after, "onFailure": envelope.on_failure, "inputs": envelope.inputs}
     try:
         return msgspec.json.encode(signed, order="sorted")

@@ -43,6 +43,10 @@ class UnknownTask(UsageError):
     """No task of that name is registered with the app."""
 
 
+class NoLiveWorkers(StemError):
+    """No live worker would run a broadcast; nothing was written."""
+
+
 class TaskNotFound(StemError):
     """The store has no task of that id: it was never enqueued here, or its result has expired."""
 
@@ -81,6 +85,10 @@ class SignatureInvalid(StemError):
 
 class WaitTimeout(StemError, TimeoutError):
     """The task did not end within the timeout; the task itself is unaffected."""
+
+
+class EventTimeout(StemError, TimeoutError):
+    """The event that a task waited for was not sent in time."""
 
 
 class TaskEnded(StemError):

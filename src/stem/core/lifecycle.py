@@ -14,6 +14,7 @@ class State(StrEnum):
 
 class EventKind(StrEnum):
     ENQUEUED = "enqueued"
+    SCHEDULED = "scheduled"
     STARTED = "started"
     PROGRESS = "progress"
     HEARTBEAT = "heartbeat"
@@ -56,6 +57,7 @@ WORKER_KINDS = frozenset(
 ARROWS: dict[EventKind, tuple[frozenset[State], frozenset[State]]] = {
     # event: (from any of, to one of). `enqueued` comes from nothing.
     EventKind.ENQUEUED: (frozenset(), frozenset({State.QUEUED})),
+    EventKind.SCHEDULED: (frozenset({State.QUEUED}), frozenset({State.QUEUED})),
     EventKind.STARTED: (WAITING, frozenset({State.RUNNING})),
     EventKind.PROGRESS: (frozenset({State.RUNNING}), frozenset({State.RUNNING})),
     EventKind.HEARTBEAT: (frozenset({State.RUNNING}), frozenset({State.RUNNING})),

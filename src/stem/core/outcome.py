@@ -38,6 +38,14 @@ class Interrupted(msgspec.Struct, frozen=True, tag=True):
     reason: str
 
 
+class Suspended(msgspec.Struct, frozen=True, tag=True):
+    """The task sleeps, or waits for an event; it begins again then and skips the steps that it has recorded."""
+
+    delay_seconds: float
+    event: str | None
+    reason: str
+
+
 class Replaced(msgspec.Struct, frozen=True, tag=True):
     """The task put others in its place; `by` is the one whose value becomes its own."""
 
@@ -60,7 +68,9 @@ class Passed(msgspec.Struct, frozen=True, tag=True):
     """The chain was ended early by an earlier task, so this one is not run."""
 
 
-Outcome = Returned | Raised | TimedOut | Died | Revoked | Interrupted | Throttled | Rejected | Replaced | Passed
+Outcome = (
+    Returned | Raised | TimedOut | Died | Revoked | Interrupted | Suspended | Throttled | Rejected | Replaced | Passed
+)
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):

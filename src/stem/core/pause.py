@@ -5,6 +5,8 @@ A scope is `*` (all workers) or names; with `*`, names after a minus are those t
 
 from collections.abc import Iterable
 
+SignedScope = tuple[int, str]  # the stamp of a signed pause or resume (see core.revoke), and the scope that it left
+
 ALL = "*"
 _PREFIX = "stem:pause:"
 

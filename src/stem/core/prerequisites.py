@@ -49,8 +49,8 @@ def effect(on_failure: OnFailure, *, has_succeeded: bool) -> Effect:
 
 def prerequisite_error(task_id: str, name: str, state: State, error: TaskError | None) -> TaskError:
     """Return the error of a task that was cancelled because this prerequisite failed. The first cause is passed on."""
-    if error is not None and error.type == "PrerequisiteFailed":
-        return error
+    if error is not None and state is State.CANCELLED and error.type == "PrerequisiteFailed":
+        return error  # a task that failed may have raised anything, under any name
     how = "failed" if state is State.FAILED else "was cancelled"
     said = "no reason recorded" if error is None else f"{error.type}: {error.message[:MAX_CAUSE_MESSAGE]}"
     return TaskError("PrerequisiteFailed", f"{task_id} ({name}) {how}: {said}")
@@ -92,7 +92,8 @@ class EndedTask(Protocol):
 
 def failed_result(record: EndedTask) -> FailedResult:
     error = None if record.error is None else msgspec.structs.replace(record.error, stack="")
-    return FailedResult(record.id, record.name, record.state, error, first_cause(record.error) or record.id)
+    cause = first_cause(record.error) if record.state is State.CANCELLED else None
+    return FailedResult(record.id, record.name, record.state, error, cause or record.id)
 
 
 def spawned(meta: dict[str, Any]) -> list[str]:

@@ -1,1 +1,1 @@
-"""The scheduler: a calendar, and a process that enqueues what is due."""
+"""The scheduler: a process that enqueues what is due."""

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stem.client.schedules.check import calendar_of
 from stem.contracts.schedules import Scheduled, ScheduleRun
 from stem.core.envelope import Push
-from stem.core.errors import InvalidTask, StemError, StoreRefused, StoreUnavailable
+from stem.core.errors import InvalidTask, NoLiveWorkers, StemError, StoreRefused, StoreUnavailable
 from stem.core.lifecycle import State
 from stem.runtime.backoff import Backoff
 from stem.runtime.keys import Keyring
 from stem.scheduler.decide import Decision, decide, fired, upcoming
-from stem.scheduler.entries import EntryWriter, calendar_of, push_of, task_id_of
+from stem.scheduler.entries import EntryWriter, pushes_of, task_id_of
 
 if TYPE_CHECKING:
     from stem.client.app import Stem
@@ -27,6 +28,7 @@ log = logging.getLogger("stem.beat")
 LEADER_LOCK = "scheduler.leader"
 LEADER_SECONDS = 6.0  # a leader that is frozen or gone is replaced after this
 ROUND_SECONDS = 2.0  # the leader renews its lock this often
+OVERDUE_SECONDS = 1.0  # what is due for longer, any scheduler fires: the leader may be gone
 DUE_AT_ONCE = 500
 MOST_SET_BACK = timedelta(seconds=5)
 
@@ -34,7 +36,8 @@ MOST_SET_BACK = timedelta(seconds=5)
 class Beat:
     """A thread that fires the entries of the app's store.
 
-    Leadership only saves work: two that believe to lead write the same revision, and one of them is refused.
+    Leadership only saves work: two that fire the same entry write the same revision, and one of them is refused. So nobody
+    waits for the lease of a leader that has died.
     """
 
     def __init__(self, app: "Stem", name: str) -> None:
@@ -64,13 +67,12 @@ class Beat:
             self._step_down()
 
     def tick(self) -> int:
-        """Fire what is due now if this scheduler leads; returns how many tasks were enqueued."""
+        """Fire what is due now if this scheduler leads, else what is overdue; returns how many tasks were enqueued."""
         self._lead()
-        if not self.is_leader:
-            return 0
-        self._watch_clock()
+        if self.is_leader:
+            self._watch_clock()
         before = self.fired
-        for scheduled in self._app.store.schedules.due(limit=DUE_AT_ONCE):
+        for scheduled in self._due():
             if self._stopped.is_set():
                 break
             self._fire(scheduled)
@@ -83,7 +85,7 @@ class Beat:
                 self._backoff.succeeded()
                 self._app.store.schedules.wait(timeout_seconds=ROUND_SECONDS)
                 if not self.is_leader:
-                    self._stopped.wait(ROUND_SECONDS / 2)  # a follower is woken by every entry that is due
+                    self._stopped.wait(OVERDUE_SECONDS)  # a follower is woken by every entry that is due
             except Exception as error:  # noqa: BLE001 - without this thread nothing would be scheduled any more
                 self.is_leader = False  # an error while taking the lead is not having it
                 if not self._backoff.is_failing:
@@ -98,6 +100,15 @@ class Beat:
             log.info("beat.promoted" if is_leader else "beat.demoted: another scheduler leads")
             self._seen_at = None
         self.is_leader = is_leader
+
+    def _due(self) -> list[Scheduled]:
+        found = self._app.store.schedules.due(limit=DUE_AT_ONCE)
+        if self.is_leader or not found:
+            return found
+        horizon = self._now() - timedelta(seconds=OVERDUE_SECONDS)
+        overdue = [each for each in found if each.state.due_at is not None and each.state.due_at < horizon]
+        random.shuffle(overdue)  # beside a leader that is only slow, most writes then meet nobody else's
+        return overdue
 
     def _step_down(self) -> None:
         try:
@@ -136,9 +147,10 @@ class Beat:
         for instant in decision.instants:
             task_id = task_id_of(self._app.settings.namespace, scheduled.entry.id, instant)
             try:
-                pushes.append(push_of(self._app, decision.entry, instant, task_id=task_id))
-                runs.append(ScheduleRun(instant, now, task_id))
-            except InvalidTask as error:  # the task's signature has changed, say
+                made = pushes_of(self._app, decision.entry, instant, task_id=task_id)
+                pushes += made
+                runs.append(ScheduleRun(instant, now, made[0].envelope.id, self._doubt(scheduled.entry.task)))
+            except (InvalidTask, NoLiveWorkers) as error:  # the task's signature has changed, say
                 log.error("schedule.refused id=%s instant=%s: %s", scheduled.entry.id, instant.isoformat(), error)
                 runs.append(ScheduleRun(instant, now, None, str(error)))
         state = fired(decision.state, tuple(runs), now)
@@ -155,6 +167,11 @@ class Beat:
                 log.info(
                     "schedule.fired id=%s instant=%s task=%s", scheduled.entry.id, run.instant.isoformat(), run.task_id
                 )
+
+    def _doubt(self, task: str) -> str:
+        """A task whose code is gone is enqueued all the same, for the dead letters; its entry shows why."""
+        tasks = self._app.tasks
+        return f"the app has no task {task}" if tasks and task not in tasks else ""
 
     def _cancel(self, entry_id: str, task_id: str) -> None:
         """Stop the run before. The new one is due whether that succeeds or not."""

@@ -4,11 +4,11 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from stem.calendar.entry import Entry
+from stem.calendar.jitter import jittered
+from stem.calendar.misfire import missed
 from stem.contracts.schedules import ScheduleEntry, ScheduleRun, ScheduleState
 from stem.core.lifecycle import TERMINAL, State
-from stem.scheduler.calendar.entry import Entry
-from stem.scheduler.calendar.jitter import jittered
-from stem.scheduler.calendar.misfire import missed
 
 LATE_SECONDS = 30.0  # an instant that is enqueued later than that was missed
 BUFFER_LOOK_SECONDS = 1.0  # how often a buffered run looks whether the run before it has ended
@@ -107,9 +107,12 @@ def _chosen(
     since = state.instant - timedelta.resolution
     until = now if entry.ends_at is None else min(now, entry.ends_at)
     if entry.misfire == "all":
-        chosen = missed(calendar, since, until, "all", timedelta(seconds=entry.misfire_window_seconds))
+        window = timedelta(seconds=entry.misfire_window_seconds)
+        chosen = missed(calendar, since, until, "all", window)
+        if not chosen and state.instant > now - window:
+            chosen = [state.instant]  # of a calendar that was edited meanwhile
         return chosen, chosen[-1] if chosen else now
-    chosen = missed(calendar, since, until, "once")
+    chosen = missed(calendar, since, until, "once") or [state.instant]  # of a calendar that was edited meanwhile
     lateness = timedelta(seconds=LATE_SECONDS + entry.jitter_seconds)
     if entry.misfire == "skip" and chosen and now - chosen[-1] > lateness:
         return [], now

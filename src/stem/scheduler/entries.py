@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from stem.calendar.entry import Entry
+from stem.client.schedules.check import calendar_of, check_entry
 from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState
 from stem.contracts.store import Store
-from stem.core.envelope import Push, check_id, check_name
-from stem.core.errors import InvalidSchedule, UsageError
+from stem.core.envelope import Push
+from stem.core.errors import SignatureInvalid, UsageError
 from stem.core.ids import uuid7
 from stem.core.settings.app import Settings
 from stem.runtime.keys import Keyring
-from stem.scheduler.calendar.entry import Entry
-from stem.scheduler.calendar.parse import parse
-from stem.scheduler.decide import upcoming
+from stem.scheduler.decide import LATE_SECONDS, upcoming
 from stem.scheduler.sealing import check_seal, sealed
 
 if TYPE_CHECKING:
@@ -29,25 +29,6 @@ MOST_BACKFILLED = 10_000
 
 class ScheduleChanged(UsageError):
     """Somebody else has changed the entry since it was read."""
-
-
-def calendar_of(entry: ScheduleEntry) -> Entry:
-    """Return the instants of the entry. Raises InvalidSchedule."""
-    return parse(entry.spec, entry.time_zone, latitude=entry.latitude, longitude=entry.longitude)
-
-
-def check_entry(entry: ScheduleEntry) -> ScheduleEntry:
-    """Raises InvalidSchedule or InvalidTask."""
-    check_id(entry.id)
-    check_name(entry.task)
-    calendar_of(entry)
-    if not 0 <= entry.jitter_seconds <= 86_400:
-        raise InvalidSchedule(f"A jitter of {entry.jitter_seconds:g} s is out of bounds; choose 0 s to 1 day.")
-    if entry.max_runs is not None and entry.max_runs < 1:
-        raise InvalidSchedule("An entry runs at least once; choose 1 or more for max runs, or leave it out.")
-    if entry.starts_at is not None and entry.ends_at is not None and entry.starts_at >= entry.ends_at:
-        raise InvalidSchedule("The entry ends before it starts; choose a later end.")
-    return entry
 
 
 class EntryWriter:
@@ -69,12 +50,14 @@ class EntryWriter:
     def save(self, entry: ScheduleEntry, found: Scheduled | None, *, is_broken: bool = False) -> Scheduled | None:
         """Create the entry, or replace the one found; None if that has changed meanwhile.
 
-        Its next instant is counted from now if it is new, enabled again or has another calendar. The runs so far are kept.
+        Its next instant is counted from now if it is new, enabled again or has another calendar. The runs so far are kept, and
+        so is an instant that is due and not enqueued yet.
         """
         check_entry(entry)
+        now = self._now()
         state = ScheduleState() if found is None else found.state
-        if found is None or _moves(found.entry, entry):
-            state = upcoming(entry, calendar_of(entry), self._now(), random.random(), state)  # noqa: S311 - no secret
+        if found is None or (_moves(found.entry, entry) and not _is_being_fired(found, now)):
+            state = upcoming(entry, calendar_of(entry), now, random.random(), state)  # noqa: S311 - no secret
         revision = found.revision if found is not None else None if is_broken else 0
         return self.schedules.write(self.sealed(entry), state, revision=revision)
 
@@ -89,12 +72,27 @@ class EntryWriter:
             )
         return saved
 
+    def edited(self, entry: ScheduleEntry, found: Scheduled | None) -> ScheduleEntry:
+        """Return the entry as an edit of the one found: who declared that remains its owner, and may change it again."""
+        if found is None or not self.is_signed(found.entry):
+            return entry
+        before = found.entry
+        return msgspec.structs.replace(entry, source=before.source, origin=before.origin, declared=before.declared)
+
     def sealed(self, entry: ScheduleEntry) -> ScheduleEntry:
         return sealed(entry, self._keyring, self._store.namespace)
 
     def check_seal(self, entry: ScheduleEntry) -> None:
         """Raises SignatureInvalid."""
         check_seal(entry, self._keyring, self._store.namespace)
+
+    def is_signed(self, entry: ScheduleEntry) -> bool:
+        """Whether it may be signed again after a change; without keys, any may."""
+        try:
+            self.check_seal(entry)
+        except SignatureInvalid:
+            return False
+        return True
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._store.upkeep.now(), UTC)
@@ -108,21 +106,21 @@ def find(schedules: Schedules, entry_id: str) -> Scheduled:
     return found
 
 
-def push_of(app: "Stem", entry: ScheduleEntry, instant: datetime, *, task_id: str) -> Push:
-    """Build the call of an entry. A task that the app does not know is sent all the same: its worker reports it. Raises
-    InvalidTask, InvalidArguments."""
-    meta = {**entry.options.get("meta", {}), "schedule": entry.id, "instant": instant.astimezone(UTC).isoformat()}
+def pushes_of(app: "Stem", entry: ScheduleEntry, instant: datetime, *, task_id: str) -> list[Push]:
+    """Build the call of an entry, or one call for each live worker if a route broadcasts its task. A task that the app does
+    not know is sent all the same: its worker reports it. Raises InvalidTask, InvalidArguments, NoLiveWorkers."""
+    meta = {**entry.options.get("meta", {}), "schedule": entry.id, "scheduledFor": instant.astimezone(UTC).isoformat()}
     options: Mapping[str, Any] = {**entry.options, "id": task_id, "meta": meta}
     return app.sender(entry.task, check=False).options(**options).compose(entry.args)
 
 
 def run_now(app: "Stem", entry_id: str) -> str:
-    """Enqueue an entry once, outside its calendar; returns the task's id."""
+    """Enqueue an entry once, outside its calendar; returns the task's id, of a broadcast the first."""
     entry = _trusted(app, entry_id)
     now = datetime.fromtimestamp(app.store.upkeep.now(), UTC)
-    task_id = uuid7(now.timestamp(), os.urandom(10))
-    app.store_connection.push([push_of(app, entry, now, task_id=task_id)], None)
-    return task_id
+    pushes = pushes_of(app, entry, now, task_id=uuid7(now.timestamp(), os.urandom(10)))
+    app.store_connection.push(pushes, None)
+    return pushes[0].envelope.id
 
 
 def backfill(app: "Stem", entry_id: str, since: datetime, until: datetime) -> Iterable[str]:
@@ -132,8 +130,9 @@ def backfill(app: "Stem", entry_id: str, since: datetime, until: datetime) -> It
     """
     entry = _trusted(app, entry_id)
     pushes = [
-        push_of(app, entry, instant, task_id=task_id_of(app.settings.namespace, entry.id, instant))
+        push
         for instant in _between(calendar_of(entry), since, until)
+        for push in pushes_of(app, entry, instant, task_id=task_id_of(app.settings.namespace, entry.id, instant))
     ]
     for start in range(0, len(pushes), 1000):
         receipts = app.store_connection.push(pushes[start : start + 1000], None)
@@ -158,6 +157,13 @@ def _moves(before: ScheduleEntry, after: ScheduleEntry) -> bool:
     fields = ("spec", "time_zone", "latitude", "longitude", "jitter_seconds", "starts_at", "ends_at", "max_runs")
     is_enabled_again = after.is_enabled and not before.is_enabled
     return is_enabled_again or any(getattr(before, name) != getattr(after, name) for name in fields)
+
+
+def _is_being_fired(found: Scheduled, now: datetime) -> bool:
+    """Whether its instant has come a moment ago: what a later edit says holds from the next one on."""
+    due_at = found.state.due_at
+    lately = now - timedelta(seconds=LATE_SECONDS)
+    return found.entry.is_enabled and due_at is not None and lately < due_at <= now
 
 
 def _between(calendar: Entry, since: datetime, until: datetime) -> list[datetime]:

@@ -7,21 +7,23 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from stem.client.schedules.file import read_schedules
 from stem.control.caller import COMMANDS_EXTRA, SIGNED_EXTRA
 from stem.control.listener import ControlListener
 from stem.control.responder import Responder
 from stem.control.transport_factory import command_receivers
 from stem.core.errors import StemError
-from stem.core.heartbeat import Heartbeat
+from stem.core.heartbeat import SCHEDULER, Heartbeat
 from stem.runtime.keys import Keyring
 from stem.runtime.process import resident_bytes
 from stem.runtime.service import Ticker
 from stem.scheduler.beat import Beat
-from stem.scheduler.declared import store_declared
+from stem.scheduler.declared import Declarations, store_declared
 from stem.scheduler.entries import EntryWriter
 from stem.scheduler.steering import COMMANDS, BeatSteering
 
@@ -44,11 +46,14 @@ def default_name() -> str:
 class Scheduler:
     """Runs the schedules of an app: `Scheduler(app).run()` until a signal, or `with Scheduler(app):` beside other things."""
 
-    def __init__(self, app: "Stem", *, name: str = "", origin: str = "") -> None:
-        """`origin` is the app's path, so that entries which its code no longer declares are told from another app's."""
+    def __init__(self, app: "Stem", *, name: str = "", origin: str = "app", config_file: Path | None = None) -> None:
+        """`origin` is the app's path, so that entries which it no longer declares are told from another app's. The schedules
+        of the configuration file are stored with those of the code. Raises ConfigError."""
         self.name = name or default_name()
         self._app = app
-        self._origin = origin or "app"
+        self._origin = origin
+        self._filed = None if config_file is None else Declarations("file", origin, read_schedules(config_file))
+        self._broken: list[str] = []  # entries that the log has told of
         self._stopped = Event()
         self._beat = Beat(app, self.name)
         self._steering = BeatSteering(self.name, app.settings.namespace, self._beat, self._stopped.set)
@@ -84,8 +89,6 @@ class Scheduler:
         for ticker in self._tickers:
             ticker.start()
         log.info("beat.started name=%s entries=%d", self.name, len(app.store.schedules.all()))
-        for entry_id in app.store.schedules.broken():
-            log.error("schedule.unreadable id=%s: write it anew, or remove it with: stem schedule remove", entry_id)
 
     def stop(self) -> None:
         self._steering.is_draining = True
@@ -111,7 +114,14 @@ class Scheduler:
         self._stopped.set()
 
     def _store_declared(self) -> None:
-        store_declared(EntryWriter.of(self._app.store, self._app.settings), self._app.schedules, origin=self._origin)
+        coded = Declarations("code", self._origin, self._app.schedules)
+        owners = [coded] if self._filed is None else [coded, self._filed]
+        store_declared(EntryWriter.of(self._app.store, self._app.settings), *owners)
+        broken = self._app.store.schedules.broken()
+        for entry_id in broken:
+            if entry_id not in self._broken:
+                log.error("schedule.unreadable id=%s: write it anew, or remove it with: stem schedule remove", entry_id)
+        self._broken = broken
 
     def _make_control(self) -> ControlListener:
         settings, store = self._app.settings, self._app.store
@@ -143,7 +153,7 @@ class Scheduler:
             load=os.getloadavg()[0],
             counters={"fired": self._beat.fired},
             extras={
-                "kind": "scheduler",
+                "kind": SCHEDULER,
                 "state": self._steering.state,
                 "isLeader": self._beat.is_leader,
                 "beatSeconds": HEARTBEAT_SECONDS,

@@ -3,11 +3,12 @@
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from stem.contracts.steering.control import ShutdownMode
 from stem.core.errors import UsageError
+from stem.core.pause import SignedScope
 from stem.core.revoke import RevokeRecord
 from stem.scheduler.beat import Beat
 
@@ -87,6 +88,8 @@ class BeatSteering:
 
     def resume(self, _queues: Sequence[str], /) -> list[str]:
         self._refuse()
+
+    def note_pauses(self, _signed: Mapping[str, SignedScope], /) -> None: ...
 
     def queue_status(self) -> dict[str, Any]:
         return {}

@@ -18,6 +18,7 @@ from stem.runtime.service import Service, Ticker
 from stem.worker.admission.revoke_follower import FOLLOW_SECONDS
 from stem.worker.fork.client import ForkServerClient
 from stem.worker.fork.manifest import Manifest
+from stem.worker.services.absent_workers import cancel_expired
 from stem.worker.services.heartbeat import HeartbeatSender
 from stem.worker.services.metrics import measures
 from stem.worker.settings import Mode, WorkerSettings
@@ -186,6 +187,7 @@ class RunningWorker:
         self._responder.flush()
         self.services.revokes.prune()
         self.services.store.upkeep.prune()
+        cancel_expired(self.services.store)
 
     def _make_responder(self) -> Responder:
         services, control = self.services, self.services.store_settings.control

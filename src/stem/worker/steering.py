@@ -4,7 +4,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from stem.core.decisions.ratelimit import default_burst, parse_rate
 from stem.core.errors import StemError, UsageError
 from stem.core.lifecycle import EventKind
+from stem.core.pause import SignedScope
 from stem.core.revoke import RevokeRecord
 from stem.worker.fork.manifest import RateFacts
 from stem.worker.pool.in_flight import InFlightTask
@@ -121,6 +122,9 @@ class Steering:
     def resume(self, queues: Sequence[str]) -> list[str]:
         return self._resume(queues or sorted(self._services.paused))
 
+    def note_pauses(self, signed: Mapping[str, SignedScope]) -> None:
+        self._services.revokes.note_pauses(signed)
+
     def follow_revokes(self) -> None:
         """Apply revokes and pauses that the store has and no command has brought."""
         revokes = self._services.revokes
@@ -193,8 +197,10 @@ class Steering:
         return round(time.monotonic() - self._since, 3)
 
     def _known(self, queues: Sequence[str]) -> list[str]:
-        """Those of them that this worker serves; all of its own if none are named."""
-        return [queue for queue in self._services.queues if not queues or queue in queues]
+        """Those of them that this worker serves; all of its own if none are named, except that of broadcasts."""
+        if not queues:
+            return self._services.queues
+        return [queue for queue in (*self._services.queues, self._services.own_queue) if queue in queues]
 
 
 def _describe(task: InFlightTask, seconds: float) -> dict[str, Any]:

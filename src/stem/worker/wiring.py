@@ -10,6 +10,7 @@ import msgspec
 from stem.client.app import Stem
 from stem.client.stores import RevokeStore, connect_revokes, open_store, with_absolute_paths
 from stem.control.sealing import Trust
+from stem.core.decisions.routing import queue_of_worker
 from stem.core.errors import StemError
 from stem.core.lifecycle import EventKind
 from stem.runtime.keys import Keyring
@@ -57,6 +58,8 @@ class Services:
         self.name_claim = claim_name(settings.name, self.store.heartbeats, self.store.locks)
         self.settings = settings = msgspec.structs.replace(settings, name=self.name_claim.name)
         self.queues = list(settings.queues) or manifest.queues
+        self.own_queue = queue_of_worker(settings.name)  # of broadcasts; operators and autoscaling do not see it
+        claimed = [*self.queues, self.own_queue]
         self.paused: set[str] = set()
         self.facts = {name: task for task in manifest.tasks for name in (task.name, *task.aliases)}
         self.control_keys = Keyring.parse(self.store_settings.control_keys)
@@ -77,12 +80,12 @@ class Services:
         self.settler = Settler(self.at_most_once, settings.name, self._release, self.success_log)
         self.lease_renewer = LeaseRenewer(self.store, self.pool, self.in_flight, settings.lease_seconds)
         self.progress_reporter = ProgressReporter(self.store.broker, settings.name)
-        self.isolate_requests = IsolateRequests(self.store.broker, self.store.results)
+        self.isolate_requests = IsolateRequests(self.store)
         self.revokes = RevokeFollower(
-            self._open_revokes(), self.queues, settings.name, Trust(self.control_keys, self.store.namespace)
+            self._open_revokes(), claimed, settings.name, Trust(self.control_keys, self.store.namespace)
         )
         self.admission = Admission(
-            queues=self.queues,
+            queues=claimed,
             signs_tasks=bool(self.store_settings.signing_keys),
             revokes=self.revokes,
             throttle=self.throttle,
@@ -114,7 +117,7 @@ class Services:
             store,
             self.pool,
             self.in_flight,
-            order(store.broker, self.queues, self.paused),
+            order(store.broker, self.queues, self.own_queue, self.paused),
             self.admission.admit,
             prefetch=settings.prefetch,
             lease_seconds=settings.lease_seconds,

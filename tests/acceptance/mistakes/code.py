@@ -108,6 +108,25 @@ IMPORTING = [
     in_app("a store that is no URL", TASK, "is not a store that Stem knows", make='Stem("localhost:6379")'),
     in_app("a store in the memory of another process", TASK, "use sqlite:///stem.db", make='Stem("memory://")'),
     in_app("a store that is no text", TASK, "broker_url is of type int; use a text", make="Stem(6379)"),
+    in_app("one route for the list", TASK, "give a list: routes=[Route(", make='Stem(routes={"match": "mail.*"})'),
+    in_app(
+        "a misspelt key of a route",
+        TASK,
+        "did you mean queue?",
+        make='Stem(routes=[{"match": "mail.*", "quue": "mail"}])',
+    ),
+    in_app(
+        "a route to a queue with a blank in it",
+        TASK,
+        "The route for mail.* cannot be used: Queue 'my mail' is not allowed",
+        make='Stem(routes=[{"match": "mail.*", "queue": "my mail"}])',
+    ),
+    in_app(
+        "a route that broadcasts to one queue",
+        TASK,
+        "has both a queue and broadcast, which uses each worker's own queue; leave one of them out",
+        make='Stem(routes=[{"match": "mail.*", "queue": "mail", "broadcast": True}])',
+    ),
 ]
 
 DECORATING = [

@@ -93,6 +93,47 @@ CALLS = [
     typed("stem enqueue add -A shop:app --arg b=1", "add is missing 'a'; it takes (a).", files=SHOP),
 ]
 
+ROUTING = [
+    typed("stem routing shwo", "did you mean 'stem routing show'?"),
+    typed("stem routing show 'my task'", "Task name 'my task' is not allowed"),
+    typed("stem routing show -A nowhere:app", "There is no module 'nowhere'"),
+    typed(
+        "stem enqueue cache.clear",
+        "No live worker is there to run the broadcast cache.clear, so nothing was enqueued",
+        70,
+        files={"stem.yaml": "routes:\n- {match: cache.*, broadcast: true}\n"},
+    ),
+    *(
+        typed(run, f"stem.yaml, line {line}: {says}", files={"stem.yaml": text})
+        for run, text, line, says in [
+            ("stem routing show", "routes: mail\n", 1, "routes is a str; use a list of rules"),
+            ("stem enqueue add", "routes:\n- mail.*\n", 2, "A route is 'mail.*'; use a mapping with match"),
+            ("stem task list", "routes:\n- queue: mail\n", 2, "A route has no match; name the tasks"),
+            (
+                "stem config check",
+                "routes:\n- {match: a}\n- {match: b, prio: 1}\n",
+                3,
+                "A route has the key 'prio', which is not one of match, queue, priority, tenant, broadcast",
+            ),
+            ("stem queue list", "routes:\n- match: mail [\n", 2, "A route has the match 'mail ['; use a task's name"),
+            (
+                "stem enqueue b",
+                "routes:\n- {match: b, queue: my mail}\n",
+                2,
+                "The route for b cannot be used: Queue 'my",
+            ),
+            (
+                "stem enqueue b",
+                "routes:\n- {match: b, priority: 12}\n",
+                2,
+                "The route for b cannot be used: Priority 12",
+            ),
+            ("stem enqueue b", "routes:\n- {match: b, tenant: 7}\n", 2, "The route for b has the tenant 7; use a text"),
+            ("stem enqueue b", "routes:\n- {match: b, broadcast: 5}\n", 2, "The route for b has broadcast 5; use true"),
+        ]
+    ),
+]
+
 ASKING = [
     typed(A_STORE + "stem task show nosuch", "no task nosuch", 1),
     typed(A_STORE + "stem task result nosuch --wait soon", "'soon' is not a duration"),
@@ -145,4 +186,4 @@ PIPELINE = [
     typed("stem pipeline doctor", "pip install 'stem-tasks[spark]'", 70, files=BARE, variables=HERE),
 ]
 
-MISTAKES = [*WORDS, *STARTING, *STORES, *CALLS, *ASKING, *CONFIGURATION, *PIPELINE]
+MISTAKES = [*WORDS, *STARTING, *STORES, *CALLS, *ROUTING, *ASKING, *CONFIGURATION, *PIPELINE]

@@ -130,6 +130,14 @@ def test_without_the_token_nothing_reaches_the_worker(
         assert worker.endpoint.unauthorized_count == before + 1
 
 
+def test_requests_without_the_token_are_summed_up_in_the_log(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    with served(store, "w1", token=TOKEN) as (worker,):
+        for _ in range(30):
+            assert get(worker, "/control/replies/r1", token="wrong").status == 401
+        assert worker.endpoint.unauthorized_count == 30
+        assert caplog.text.count("control.refused") == 1
+
+
 def test_a_token_does_not_stand_in_for_a_signature(store: Store) -> None:
     with served(store, "w1", token=TOKEN) as (worker,):
         transport = HttpTransport(endpoints_of(store.heartbeats), token=TOKEN)

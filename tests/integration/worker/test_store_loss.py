@@ -10,14 +10,18 @@ from typing import Any
 import pytest
 
 from stem.core.errors import StemError
-from stem.core.lifecycle import State
+from stem.core.lifecycle import EventKind, State
+from support.asking import kinds_of
 from support.fleet import Fleet, FleetWorker
 from support.outages import (
+    Hanging,
     Outage,
     PostgresFrozen,
+    PostgresHanging,
     PostgresReset,
     PostgresRestarted,
     RedisFrozen,
+    RedisHanging,
     RedisKilled,
     RedisReset,
     SqliteLocked,
@@ -36,6 +40,7 @@ SHORT: dict[str, Any] = {
 
 
 OUTAGES = [RedisKilled, RedisFrozen, RedisReset, PostgresRestarted, PostgresFrozen, PostgresReset, SqliteLocked]
+HANGING: list[type[Outage]] = [RedisHanging, PostgresHanging]
 LASTING = [outage for outage in OUTAGES if outage not in (RedisReset, PostgresReset)]
 
 
@@ -114,7 +119,7 @@ def test_nothing_is_held_ahead_while_tasks_run_that_were_cut_off_and_then_again(
     assert set(fleet.ledger.runs().values()) == {1}
 
 
-@of(LASTING)
+@of(LASTING + HANGING)
 def test_outages_longer_than_a_lease_take_nothing_from_workers_that_live(
     outage: Outage, fleet: Fleet, tmp_path: Path
 ) -> None:
@@ -132,6 +137,10 @@ def test_outages_longer_than_a_lease_take_nothing_from_workers_that_live(
     records = fleet.ended(ids)
     assert {record.state for record in records.values()} == {State.SUCCEEDED}
     assert [fleet.ledger.runs()[id] for id in ids] == [1] * 5
+    for id in ids:
+        kinds = kinds_of(fleet.store, id)
+        assert EventKind.REQUEUED not in kinds[kinds.index(EventKind.STARTED) :], "no death was counted"
+    assert not isinstance(outage, Hanging) or outage.proxy.accepted_silently > 0
 
 
 @of([RedisKilled, PostgresRestarted, SqliteLocked])

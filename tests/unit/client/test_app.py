@@ -132,7 +132,7 @@ def test_import_is_light() -> None:
     script = """
 import sys
 from stem import Stem
-heavy = {"redis", "psycopg", "cryptography", "rich", "asyncio", "sqlite3", "click"} & sys.modules.keys()
+heavy = {"redis", "psycopg", "cryptography", "rich", "asyncio", "sqlite3", "click", "cronsim", "astral"} & sys.modules.keys()
 sys.exit(f"imported: {heavy}" if heavy else 0)
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30)

@@ -11,8 +11,10 @@ import msgspec
 import pytest
 
 from stem import Exponential, Stem
+from stem.backends.memory.broker import MemoryBroker
+from stem.backends.memory.state import MemoryState
 from stem.client.run.admit import Admitted, admit
-from stem.core.delivery import DeadFilter, Delivery, Lease
+from stem.core.delivery import TWO_PRIORITIES, DeadFilter, Delivery, Lease
 from stem.core.envelope import signed_bytes
 from stem.core.outcome import Rejected
 from stem.core.settings.app import Settings
@@ -125,6 +127,34 @@ def test_columns_beside_the_envelope_must_match_what_was_signed(app: Stem, colum
     app.tasks["work"].enqueue(1)
     moved = msgspec.structs.replace(claimed(app), **{column: "another"})
     assert f"stored with the {column} 'another' and was signed for" in refusal(app, moved)
+
+
+def test_a_priority_beside_the_envelope_must_match_what_was_signed(app: Stem) -> None:
+    app.tasks["work"].options(priority=3).enqueue(1)
+    (task,) = state_of(app).tasks.values()
+    task.priority = 9
+    delivery = claimed(app)
+    assert "stored with the priority 9 and was signed for 3" in refusal(app, delivery)
+    mixed = msgspec.structs.replace(delivery, priority=TWO_PRIORITIES)
+    assert "where its priority does not put it; it was signed for 3" in refusal(app, mixed)
+    assert isinstance(admit(app, msgspec.structs.replace(delivery, priority=3)), Admitted)
+    assert isinstance(admit(app, msgspec.structs.replace(delivery, priority=None)), Admitted), "it waited nowhere"
+
+
+def test_without_keys_a_changed_priority_only_changes_the_order() -> None:
+    app = Stem(f"memory://signing-{uuid4().hex}")
+    app.task(name="work")(lambda: 1)
+    app.enqueue("work", priority=3)
+    (task,) = state_of(app).tasks.values()
+    task.priority = 9
+    assert isinstance(admit(app, claimed(app)), Admitted)
+
+
+def state_of(app: Stem) -> MemoryState:
+    """As somebody sees it who can write to the store."""
+    broker = app.store.broker
+    assert isinstance(broker, MemoryBroker)
+    return broker._state
 
 
 def test_a_task_that_comes_well_before_its_time_is_refused(app: Stem) -> None:

@@ -28,6 +28,7 @@ from stem.core.envelope import (
     signed_bytes,
 )
 from stem.core.errors import EnvelopeUnreadable, InvalidArguments, InvalidTask
+from stem.core.prerequisites import OnFailure
 from support.builders import an_envelope
 
 MIB = 1024 * 1024
@@ -134,10 +135,14 @@ def test_a_signature_covers_what_retry_requeue_and_replay_leave_alone() -> None:
         "queue": "other", "priority": 9, "max_retries": 9, "enqueued_at": datetime(2020, 1, 1, tzinfo=UTC),
         "not_before": datetime(2020, 1, 1, tzinfo=UTC), "expires_at": datetime(2020, 1, 1, tzinfo=UTC),
         "visibility_timeout": 9.0, "soft_limit": 9.0, "hard_limit": 9.0, "retry": Fixed(9.0), "meta": {"m": 2}, "version": 9,
+        "after": ("b",), "on_failure": OnFailure.RUN, "inputs": {"x": "b"},
     }  # fmt: skip
     assert set(changes) == set(Envelope.__struct_fields__) - {"attempt"}
     for field, value in changes.items():
         assert signed_bytes(msgspec.structs.replace(envelope, **{field: value})) != signed_bytes(envelope), field
+    waiting = msgspec.structs.replace(envelope, after=("b", "c"), inputs={"x": "b"})
+    for field, other in {"after": ("c", "b"), "on_failure": OnFailure.ONLY, "inputs": {"y": "b"}}.items():
+        assert signed_bytes(msgspec.structs.replace(waiting, **{field: other})) != signed_bytes(waiting), field
 
 
 @dataclass

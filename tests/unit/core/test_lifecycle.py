@@ -5,7 +5,7 @@ import pytest
 
 from stem.core.event import Event, event_data, event_kinds
 from stem.core.lifecycle import ARROWS, TERMINAL, WAITING, WORKER_KINDS, EventKind, State, waiting_state
-from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
+from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry, Settlement
 from stem.core.record import TaskError, moment
 from support.arrows import walk
 
@@ -26,10 +26,18 @@ def test_waiting_running_and_ended_share_nothing_and_leave_nothing_out() -> None
     assert frozenset().union(*parts) == set(State)
 
 
-def test_every_state_can_be_reached_and_only_a_replay_leaves_an_end() -> None:
+def test_every_state_can_be_reached_and_only_a_replay_or_a_release_leaves_an_end() -> None:
     assert frozenset().union(*(targets for _, targets in ARROWS.values())) == set(State)
-    leaving = {kind for kind, (sources, targets) in ARROWS.items() if sources & TERMINAL and not targets & TERMINAL}
-    assert leaving == {EventKind.REPLAYED}
+    leaving = {
+        kind: sources & TERMINAL
+        for kind, (sources, targets) in ARROWS.items()
+        if any(source not in targets for source in sources & TERMINAL)
+    }
+    assert leaving == {
+        EventKind.REPLAYED: {State.FAILED},
+        EventKind.RELEASED: {State.CANCELLED},  # these two revive what a failed prerequisite had cancelled
+        EventKind.JOINED: {State.CANCELLED},
+    }
 
 
 def test_a_first_attempt_waits_queued_and_a_later_one_retried() -> None:
@@ -51,6 +59,22 @@ def test_a_legal_life_is_walked_to_its_end() -> None:
 
 
 @pytest.mark.parametrize(
+    ("life", "end"),
+    [
+        (["blocked", "released", "started", "step", "succeeded"], State.SUCCEEDED),
+        (["blocked", "revoked", "released", "started", "step", "requeued"], State.QUEUED),
+        (["blocked", "joined"], State.SUCCEEDED),
+        (["joined"], State.SUCCEEDED),
+        (["blocked", "revoked", "joined"], State.SUCCEEDED),
+        (["started", "blocked", "joined"], State.SUCCEEDED),
+        (["started", "blocked", "revoked"], State.CANCELLED),
+    ],
+)
+def test_a_task_that_waits_for_others_lives_legally(life: list[str], end: State) -> None:
+    assert walk(an_event(EventKind(kind)) for kind in ["enqueued", *life]) is end
+
+
+@pytest.mark.parametrize(
     "life",
     [
         ["started"],
@@ -63,6 +87,11 @@ def test_a_legal_life_is_walked_to_its_end() -> None:
         ["enqueued", "started", "expired"],
         ["enqueued", "started", "throttled"],
         ["enqueued", "retried"],
+        ["enqueued", "started", "released"],
+        ["enqueued", "started", "joined"],
+        ["enqueued", "blocked", "succeeded"],
+        ["enqueued", "started", "failed", "released"],
+        ["enqueued", "started", "succeeded", "step"],
     ],
 )
 def test_an_illegal_life_is_told(life: list[str]) -> None:
@@ -87,7 +116,10 @@ def test_an_illegal_life_is_told(life: list[str]) -> None:
         (Requeue(1.0, "why"), ["requeued"], {"delaySeconds": 1.0, "reason": "why"}),
         (Requeue(1.0, "why", died=True), ["requeued"], {"delaySeconds": 1.0, "reason": "why", "died": True}),
         (Requeue(1.0, "10/min", throttled=True), ["throttled"], {"delaySeconds": 1.0, "reason": "10/min"}),
+        (Requeue(1.0, "why", event="paid"), ["requeued"], {"delaySeconds": 1.0, "reason": "why"}),
+        (Block(("a", "b")), ["blocked"], {"missing": 2}),
         (Cancelled("why"), ["revoked"], {"reason": "why"}),
+        (Cancelled("why", passes=True), ["revoked"], {"reason": "why"}),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from stem.client.schedules.check import calendar_of
 from stem.contracts.schedules import ScheduleEntry, ScheduleState
 from stem.core.lifecycle import State
 from stem.scheduler.decide import HISTORY, Decision, decide, fired, upcoming
-from stem.scheduler.entries import calendar_of
 
 NOON = datetime(2030, 1, 31, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -32,7 +32,7 @@ def test_an_instant_is_enqueued_and_the_next_one_follows() -> None:
     assert decision.state.instant == decision.state.due_at == NOON + MINUTE
 
 
-def test_a_new_entry_and_one_that_is_enabled_again_wait_for_the_next_instant() -> None:
+def test_case_23_a_new_entry_and_one_that_is_enabled_again_wait_for_the_next_instant() -> None:
     state = upcoming(entry(), calendar_of(entry()), NOON, 0.0, ScheduleState())
     assert state.instant == NOON + MINUTE
 
@@ -45,7 +45,7 @@ def test_a_new_entry_and_one_that_is_enabled_again_wait_for_the_next_instant() -
         ("all", [NOON + n * MINUTE for n in range(720, -1, -1)][:60][::-1]),
     ],
 )
-def test_after_twelve_hours_of_absence_the_policy_decides(misfire: Any, expected: list[datetime]) -> None:
+def test_case_22_after_twelve_hours_of_absence_the_policy_decides(misfire: Any, expected: list[datetime]) -> None:
     it = entry(misfire=misfire, misfire_window_seconds=3600.0)
     now = NOON + 720 * MINUTE + (timedelta(seconds=40) if misfire == "skip" else timedelta(0))
     decision = decided(it, now)
@@ -58,7 +58,7 @@ def test_a_little_late_is_not_missed() -> None:
     assert decided(entry("0 12 * * *", misfire="skip"), NOON + timedelta(seconds=20)).instants == (NOON,)
 
 
-def test_years_of_absence_from_an_entry_of_every_second_cost_no_time() -> None:
+def test_case_21_years_of_absence_from_an_entry_of_every_second_cost_no_time() -> None:
     it = entry("every 1 second")
     assert decided(it, NOON + timedelta(days=3650)).instants == (NOON + timedelta(days=3650),)
 
@@ -90,7 +90,7 @@ def test_an_entry_ends_with_its_last_run_or_its_end() -> None:
     )
 
 
-def test_jitter_delays_and_never_reaches_the_next_instant() -> None:
+def test_case_30_jitter_delays_and_never_reaches_the_next_instant() -> None:
     it = entry(jitter_seconds=600.0)
     for fraction in (0.0, 0.5, 0.999999):
         state = upcoming(it, calendar_of(it), NOON, fraction, ScheduleState())
@@ -99,7 +99,7 @@ def test_jitter_delays_and_never_reaches_the_next_instant() -> None:
 
 
 @pytest.mark.parametrize("last", [State.QUEUED, State.RUNNING, State.RETRIED])
-def test_overlap_while_the_run_before_goes_on(last: State) -> None:
+def test_case_29_overlap_while_the_run_before_goes_on(last: State) -> None:
     running: dict[str, Any] = {"last": last, "last_task_id": "before"}
     assert decided(entry(overlap="allow"), NOON, **running).instants == (NOON,)
     skipped = decided(entry(overlap="skip"), NOON, **running)
@@ -108,7 +108,7 @@ def test_overlap_while_the_run_before_goes_on(last: State) -> None:
     assert (other.instants, other.cancels) == ((NOON,), "before")
 
 
-def test_one_run_is_buffered_until_the_run_before_has_ended() -> None:
+def test_case_29_one_run_is_buffered_until_the_run_before_has_ended() -> None:
     it = entry("every 1 hour", overlap="buffer-one")
     first = decided(it, NOON, last=State.RUNNING, last_task_id="before")
     assert first.instants == () and first.state.is_buffered

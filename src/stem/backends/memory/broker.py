@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+import msgspec
+
 from stem.backends.memory.endings import Endings
-from stem.backends.memory.pushing import MemoryPushing
+from stem.backends.memory.pushing import CallSoFar, MemoryPushing
 from stem.backends.memory.state import MemoryLetter, MemoryState, MemoryTask, StoreHandle
 from stem.contracts.broker import Broker
 from stem.contracts.steps import EVENT
@@ -39,7 +41,7 @@ class MemoryBroker(Broker):
             raise ConfigError("A memory store cannot join a transaction; enqueue without connection=.")
         bodies = [envelopes.encode(push.envelope) for push in pushes]
         with self._state.changed:
-            self._pushing.check(pushes)
+            self._pushing.check(pushes, CallSoFar())
             receipts = [self._pushing.push(push, body) for push, body in zip(pushes, bodies, strict=True)]
             self._carry_on()
         return receipts
@@ -50,7 +52,7 @@ class MemoryBroker(Broker):
             fence = self._state.number("fence")
             deliveries: list[Delivery] = []
             while len(deliveries) < limit and (task := self._next(queues, now)) is not None:
-                task.place = 0
+                task.place, task.awaited_event = 0, None
                 if task.expires_at is not None and task.expires_at <= now:
                     self._endings.end(
                         task, State.CANCELLED, now, error=TaskError("Expired", "It expired before it could start.")
@@ -61,8 +63,9 @@ class MemoryBroker(Broker):
                 task.fence = fence
                 task.leased_until = now + (task.visibility_timeout or lease_seconds)
                 self._state.leased[task.id] = task
+                lease = Lease(task.id, fence)
                 deliveries.append(
-                    Delivery(Lease(task.id, fence), task.name, task.queue, task.attempt, task.deaths, task.body)
+                    Delivery(lease, task.name, task.queue, task.attempt, task.deaths, task.body, task.priority)
                 )
             return deliveries
 
@@ -129,7 +132,7 @@ class MemoryBroker(Broker):
         bodies = [[envelopes.encode(push.envelope) for push in ending.follow_ups] for ending in endings]
         with self._state.changed:
             refused = []
-            self._pushing.check([push for ending in endings for push in ending.follow_ups], endings)
+            self._check(endings)
             for ending, follow_ups in zip(endings, bodies, strict=True):
                 task = self._held(ending.lease)
                 if task is None:
@@ -151,7 +154,8 @@ class MemoryBroker(Broker):
         with self._state.changed:
             receipts = []
             for each, body in zip(calls, bodies, strict=True):
-                receipt = self._pushing.push(Push(each.envelope), body)
+                # It was run, so there is nothing left for it to wait for.
+                receipt = self._pushing.push(Push(msgspec.structs.replace(each.envelope, after=())), body)
                 receipts.append(receipt)
                 if receipt.created:
                     self._give_up(self._state.tasks[receipt.id], each, worker)
@@ -161,7 +165,8 @@ class MemoryBroker(Broker):
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
         with self._state.changed:
             now = self._state.clock()
-            self._carry_on()
+            self._endings.catch_up(now)
+            self._state.changed.notify_all()
             if grace_seconds > 0 and not self._is_watched(now, grace_seconds):
                 return Reclaimed([], [])
             expired = [task for task in self._state.leased.values() if (task.leased_until or 0.0) <= now]
@@ -307,7 +312,7 @@ class MemoryBroker(Broker):
         task.meta.update(ending.meta)
         task.updated_at = now
         settlement = ending.settlement
-        if not isinstance(settlement, Dead | Block):
+        if not isinstance(settlement, Dead):
             self._state.tell(event_kinds(settlement)[0], task, now, event_data(settlement, ending.facts))
         match settlement:
             case Done(payload):
@@ -330,13 +335,23 @@ class MemoryBroker(Broker):
                 task.passes = passes
                 self._endings.end(task, State.CANCELLED, now, error=TaskError("Cancelled", reason))
 
+    def _check(self, endings: Sequence[Ending]) -> None:
+        """Of two endings for one lease the first counts, and of one for a lost lease nothing does."""
+        batch = CallSoFar()
+        first: dict[Lease, Ending] = {}
+        for ending in endings:
+            first.setdefault(ending.lease, ending)
+        for ending in first.values():
+            if self._held(ending.lease) is not None:
+                self._pushing.check_ending(ending, batch)
+
     def _block(self, task: MemoryTask, after: Sequence[str], now: float) -> None:
         """It stays as it was before the start, and ends when these have ended."""
         self._state.leased.pop(task.id, None)
         task.leased_until = task.worker = task.started_at = None
         task.state = waiting_state(task.attempt)
         task.on_failure, task.ends_when_released = OnFailure.CANCEL, True
-        self._endings.block(task, after, now)
+        self._endings.block(task, after, now, is_told=True)
 
     def _fail(self, task: MemoryTask, settlement: Dead, now: float, facts: dict[str, Any] | None = None) -> None:
         self._endings.end(task, State.FAILED, now, error=settlement.error)

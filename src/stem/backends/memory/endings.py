@@ -6,7 +6,6 @@ import msgspec
 
 from stem.backends.memory.state import MemoryState, MemoryTask
 from stem.core import envelope as envelopes
-from stem.core.errors import StoreRefused
 from stem.core.lifecycle import TERMINAL, EventKind, State
 from stem.core.prerequisites import (
     CASCADE_LIMIT,
@@ -48,60 +47,55 @@ class Endings:
         self.end(task, State.CANCELLED, now, error=TaskError("Cancelled", reason))
         self._state.tell(EventKind.REVOKED, task, now, {"reason": reason})
 
-    def check_known(self, after: Sequence[str], also: set[str]) -> None:
-        """Raises StoreRefused for a prerequisite that is neither stored nor among these."""
-        for id in after:
-            if id not in also and not self._state.is_known(id):
-                raise StoreRefused(
-                    f"There is no task {id} to wait for; nothing was stored. Enqueue it first, or in the same call."
-                )
-
-    def block(self, task: MemoryTask, after: Sequence[str], now: float) -> bool:
-        """Let a task wait for others; True if it has to."""
-        failed = None
-        is_released = False
-        for prerequisite in (self._state.tasks[id] for id in dict.fromkeys(after)):
-            prerequisite.dependents.append(task.id)
-            if prerequisite.state not in TERMINAL:
-                task.pending.add(prerequisite.id)
-                continue
-            match effect(task.on_failure, has_succeeded=prerequisite.has_succeeded):
-                case Effect.RELEASE:
-                    is_released = True
-                case Effect.CANCEL:
-                    task.pending.add(prerequisite.id)
-                    failed = failed or prerequisite
-                case Effect.COUNT:
-                    pass
-        if is_released:
-            task.pending.clear()
-            return False
-        if failed is not None:
+    def block(self, task: MemoryTask, after: Sequence[str], now: float, *, is_told: bool = False) -> bool:
+        """Let a task wait for others; False if it need not and is still to be queued."""
+        failed = self._count(task, after)
+        runs_only_on_failure = task.on_failure is OnFailure.ONLY and bool(after)
+        if failed is not None and not runs_only_on_failure:
             self._cancel_for(task, failed, now)
-        elif task.pending:
-            self._state.tell(EventKind.BLOCKED, task, now, {"missing": len(task.pending)})
-        elif task.on_failure is OnFailure.ONLY and after:
+        elif failed is None and task.pending:
+            if not is_told:
+                self._state.tell(EventKind.BLOCKED, task, now, {"missing": len(task.pending)})
+        elif failed is None and runs_only_on_failure:
             self.cancel(task, NOT_NEEDED, now)
         elif task.ends_when_released:
             self._join(task, now)
         else:
+            task.pending.clear()
             return False
         return True
 
     def carry_on(self, now: float) -> None:
-        """Carry the ends of tasks to those that wait for them; what cancels too many is left for another call."""
+        """Carry the ends of tasks to those that wait for them; cancellations beyond the limit are left for `catch_up`."""
         left = CASCADE_LIMIT
-        while self._state.cascade and left > 0:
-            ended = self._state.tasks.get(self._state.cascade[0])
+        while self._state.cascade:
+            ended = self._state.tasks.get(self._state.cascade.popleft())
             if ended is not None and ended.state in TERMINAL:
                 left -= self._carry(ended, now, left)
-                if left <= 0:
-                    return  # there may be more of them
-            self._state.cascade.popleft()
+
+    def catch_up(self, now: float) -> None:
+        """Go on with what earlier calls have left."""
+        self._state.cascade.extend(self._state.unfinished)
+        self._state.unfinished.clear()
+        self.carry_on(now)
+
+    def _count(self, task: MemoryTask, after: Sequence[str]) -> MemoryTask | None:
+        """Note what the task waits for; returns the first one that has failed already, unless a failure just counts."""
+        failed = None
+        for prerequisite in (self._state.tasks[id] for id in dict.fromkeys(after)):
+            prerequisite.dependents.append(task.id)
+            if prerequisite.state in TERMINAL:
+                means = effect(task.on_failure, has_succeeded=prerequisite.has_succeeded)
+                if means is Effect.COUNT:
+                    continue
+                failed = failed or prerequisite
+            task.pending.add(prerequisite.id)
+        return failed
 
     def _carry(self, ended: MemoryTask, now: float, limit: int) -> int:
         """Apply the end of a task to its dependents; returns how many were cancelled for it, at most `limit`."""
         cancelled = 0
+        is_finished = True
         for task in [self._state.tasks[id] for id in ended.dependents if id in self._state.tasks]:
             if ended.id not in task.pending:
                 continue
@@ -114,11 +108,14 @@ class Endings:
                     task.pending.clear()
                     self._release(task, now, has_failed=True)
                 case Effect.CANCEL:
-                    if task.state not in TERMINAL:
+                    if task.state in TERMINAL:
+                        continue
+                    is_finished = cancelled < limit
+                    if is_finished:
                         self._cancel_for(task, ended, now)
                         cancelled += 1
-            if cancelled >= limit:
-                break
+        if not is_finished:
+            self._state.unfinished.append(ended.id)
         return cancelled
 
     def _release(self, task: MemoryTask, now: float, *, has_failed: bool) -> None:
@@ -133,6 +130,7 @@ class Endings:
             self._state.tell(EventKind.RELEASED, task, now)
 
     def _join(self, task: MemoryTask, now: float) -> None:
+        task.pending.clear()
         task.payload = envelopes.decode(task.body).args if task.is_join else _NULL
         self.end(task, State.SUCCEEDED, now)
         self._state.tell(EventKind.JOINED, task, now)

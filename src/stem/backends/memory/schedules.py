@@ -5,8 +5,9 @@ from datetime import datetime
 
 from stem.backends.memory.broker import MemoryBroker
 from stem.backends.memory.state import MemoryState, StoreHandle
-from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, versioned
+from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, event_of, versioned
 from stem.core.envelope import Push
+from stem.core.lifecycle import EventKind
 from stem.core.record import moment
 
 
@@ -34,7 +35,10 @@ class MemorySchedules(Schedules):
             stored = self._state.schedules.get(entry.id)
             if (0 if stored is None else stored.revision) != revision:
                 return None
-            self._broker.push(pushes)
+            for receipt, push in zip(self._broker.push(pushes), pushes, strict=True):
+                if receipt.created:
+                    task = self._state.tasks[receipt.id]
+                    self._state.tell(EventKind.SCHEDULED, task, task.enqueued_at, event_of(entry, push.envelope))
             written = Scheduled(
                 versioned(entry, None if stored is None else stored.entry), state, self._state.number("schedule")
             )

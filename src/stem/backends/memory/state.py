@@ -144,7 +144,8 @@ class MemoryState:
         self.watch: ReclaimWatch | None = None  # kept by reclaim
         self.dead: dict[str, MemoryLetter] = {}
         self.uniques: dict[str, tuple[str, float | None, float]] = {}  # key: (holder's id, held until, series since)
-        self.cascade: deque[str] = deque()  # ended tasks whose dependents have not been told
+        self.cascade: deque[str] = deque()  # tasks that this call has ended, whose dependents have not been told
+        self.unfinished: deque[str] = deque()  # ended tasks that had too many dependents to cancel in one call
         self.steps: dict[str, dict[str, Step]] = {}  # task: name: step
         self.log: deque[tuple[int, Event]] = deque()
         self.revokes: dict[str, RevokeRecord] = {}

@@ -26,7 +26,7 @@ from stem.core.record import moment
 
 _MOST = 2**31 - 1  # as large as the server's integers
 _PURGE_STEP = 1000
-_FLOOD = 5000  # expired tasks after which a claim stops to commit; claim.sql says the same
+_FLOOD = 5000  # expired tasks after which a claim stops to commit; claim_with_priority.sql says the same
 
 
 class PostgresBroker(Broker):
@@ -262,15 +262,15 @@ class PostgresBroker(Broker):
         """What is leased now, and the ids of what had expired, at least `_FLOOD` of them if there may be more."""
         deliveries, expired = [], []
         self._empty_claim, position = None, self._namespace.listeners.work.position
-        found = self._namespace.call_as_text("claim", array(queues), str(limit), str(lease_seconds))
-        for id, fence, name, queue, attempt, deaths, body in found:
+        found = self._namespace.call_as_text("claim_with_priority", array(queues), str(limit), str(lease_seconds))
+        for id, fence, name, queue, attempt, deaths, body, priority in found:
             if id is None:
                 self._empty_claim = EmptyClaim(queues, position, _due_at(body))
             elif fence is None:
                 expired.append(id)
             else:
-                lease = Lease(id, int(fence))
-                deliveries.append(Delivery(lease, name, queue, int(attempt), int(deaths), body.encode()))
+                lease, text = Lease(id, int(fence)), body.encode()
+                deliveries.append(Delivery(lease, name, queue, int(attempt), int(deaths), text, int(priority)))
         return deliveries, expired
 
     def _settle(self, batch: list[Ending], worker: str) -> list[int] | None:

@@ -13,7 +13,15 @@ from stem.backends.postgres.connection.deadline_connection import DeadlineConnec
 from stem.backends.postgres.namespace import PostgresNamespace
 from stem.backends.postgres.notify.notifier import Notification, notification
 from stem.backends.postgres.statements import query_text
-from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, read_scheduled, versioned
+from stem.contracts.schedules import (
+    Scheduled,
+    ScheduleEntry,
+    Schedules,
+    ScheduleState,
+    event_of,
+    read_scheduled,
+    versioned,
+)
 from stem.core.envelope import Push, Receipt
 from stem.core.record import moment
 
@@ -68,16 +76,17 @@ class PostgresSchedules(Schedules):
         return None
 
     def wait(self, *, timeout_seconds: float) -> bool:
-        before: Row | None = None
+        before: tuple[list[Row], int | None] | None = None
         due_at = inf  # by the machine's monotonic clock
 
         def look(left: float) -> bool:
             nonlocal before, due_at
-            (figures,) = self._namespace.query("schedules_changed", timeout_seconds=left)
+            latest = self._namespace.query("schedules_changed", timeout_seconds=left)
+            earliest = next(self._by_due(within=inf, limit=1, timeout_seconds=left), None)
+            figures = (latest, None if earliest is None else earliest[0].revision)
             if before is not None and figures != before:  # the notification was lost, or a pooler swallows all
                 return True
             before = figures
-            earliest = next(self._by_due(within=inf, limit=1, timeout_seconds=left), None)
             due_at = inf if earliest is None else monotonic() + earliest[2]
             return due_at <= monotonic()
 
@@ -97,7 +106,11 @@ class PostgresSchedules(Schedules):
         written = self._create(conn, entry, state) if revision == 0 else self._replace(conn, entry, state, revision)
         if written is None or not pushes:
             return written, []
-        return written, push(lambda query, values: conn.execute(query, values).fetchall(), self._namespace, pushes)
+        receipts = push(lambda query, values: conn.execute(query, values).fetchall(), self._namespace, pushes)
+        calls = [each.envelope for each, receipt in zip(pushes, receipts, strict=True) if receipt.created]
+        data = [json_text(event_of(entry, call)) for call in calls]
+        self._execute(conn, "schedule_events", ids=[call.id for call in calls], data=data)
+        return written, receipts
 
     def _create(self, conn: DeadlineConnection, entry: ScheduleEntry, state: ScheduleState) -> Scheduled | None:
         return self._put(conn, "schedule_create", versioned(entry, None), state)

@@ -21,6 +21,7 @@ from stem.backends.redis.revokes import RedisRevokes
 from stem.backends.redis.rollups import RedisRollups
 from stem.backends.redis.schedules import RedisSchedules
 from stem.backends.redis.staging import PROMOTION_SECONDS, RedisStaging
+from stem.backends.redis.steps import RedisSteps
 from stem.contracts.store import Capabilities, Store
 from stem.core.settings.app import Settings, masked
 
@@ -51,5 +52,6 @@ def connect(url: str, settings: Settings) -> Store:
         staging=RedisStaging(namespace, partial(RedisClient, url, patient)),
         rollups=RedisRollups(namespace),
         schedules=RedisSchedules(namespace),
+        steps=RedisSteps(namespace),
         upkeep=RedisUpkeep(namespace),
     )

@@ -8,7 +8,9 @@ import msgspec
 
 from stem.backends.handoff import NEVER_SECONDS, REGISTER_AGAIN_SECONDS, EmptyClaim
 from stem.backends.redis.codec import script_input, values
+from stem.backends.redis.codec.batch_needs import needs, needs_of_endings
 from stem.backends.redis.codec.claimed import read_claimed
+from stem.backends.redis.codec.script_reply import answered
 from stem.backends.redis.handoff import RedisHandoff
 from stem.backends.redis.namespace import RedisNamespace, microseconds, pack
 from stem.contracts.broker import Broker
@@ -19,6 +21,7 @@ from stem.core.errors import ConfigError
 from stem.core.record import TaskError
 
 LOOKS_BEFORE_SUBSCRIBED = 2  # until then a notification may be missed; see RedisNamespace.wait
+AWAITED_CALLS = 16  # after one task that others wait for, the next calls expect more of them
 STEP = 1000  # tasks per script call, where the contract allows several calls
 
 _EXPIRED = values.json(TaskError("Expired", "It expired before it could start."))
@@ -29,6 +32,7 @@ class RedisBroker(Broker):
         self._namespace = namespace
         self._handoff = RedisHandoff(namespace)
         self._empty_claim: EmptyClaim | None = None  # by the last claim
+        self._awaited_calls = 0  # how many calls still expect tasks that others wait for
 
     def push(self, pushes: Sequence[Push], *, connection: object | None = None) -> list[Receipt]:
         if connection is not None:
@@ -39,11 +43,8 @@ class RedisBroker(Broker):
         rows = [script_input.pushed(push) for push in pushes]
         if self._push_uniform(pushes, ids, rows):
             return [Receipt(id, created=True) for id in ids]
-        answers = _receipts(self._namespace.run("push", ids, pack(rows)))
-        return [
-            Receipt(answer if isinstance(answer, str) else id, created=answer is True)
-            for id, answer in zip(ids, answers, strict=True)
-        ]
+        answers = _receipts(answered(self._namespace.run("push", (ids, *needs(pushes)), pack(rows))))
+        return list(map(_receipt, ids, answers))
 
     def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
         if handed := self._handoff.take():
@@ -53,8 +54,11 @@ class RedisBroker(Broker):
         more, due, token = limit > 0, 0, self._namespace.subscribers.token
         while more and len(deliveries) < limit:
             given = {"queues": names, "limit": limit - len(deliveries), "lease": lease, "expired": _EXPIRED}
-            more, claimed, aside, due = self._namespace.run("claim", given)
-            deliveries += read_claimed(self._namespace, claimed, iter(aside))
+            more, claimed, aside, due, ranks, expired = self._namespace.run("claim", given)
+            deliveries += read_claimed(self._namespace, claimed, iter(aside), ranks)
+            if expired:
+                self._namespace.run("expire", ([id.decode() for id in expired], _EXPIRED))
+                more = True
         if len(deliveries) < limit:
             self._empty_claim = EmptyClaim(names, token, _due_at(due))
         else:
@@ -152,10 +156,12 @@ class RedisBroker(Broker):
         return self._refused("renew", leases, {"leases": leases, "lease": microseconds(lease_seconds)})
 
     def settle(self, endings: Sequence[Ending], *, worker: str) -> list[Lease]:
+        if not endings:
+            return []
         leases = [ending.lease for ending in endings]
         columns = script_input.successes(endings)
         if columns is not None:
-            return self._refused("succeed", leases, (worker, *columns))
+            return self._succeed(leases, (worker, *columns))
         ids: list[str] = []
         rows: list[tuple[Any, ...]] = []
         for ending in endings:
@@ -164,7 +170,7 @@ class RedisBroker(Broker):
             for push in ending.follow_ups:
                 ids.append(push.envelope.id)
                 rows.append(script_input.pushed(push))
-        refused = self._asked("settle", leases, (worker, ids), pack(rows))
+        refused = self._asked("settle", leases, (worker, ids, *needs_of_endings(endings)), pack(rows))
         self._survived(survivors(refused, endings))
         return refused
 
@@ -236,6 +242,15 @@ class RedisBroker(Broker):
             )
         )
 
+    def _succeed(self, leases: Sequence[Lease], given: tuple[Any, ...]) -> list[Lease]:
+        reply = self._namespace.run("succeed", given) if self._awaited_calls == 0 else 0
+        if reply == 0:  # others may wait for one of the tasks
+            self._awaited_calls = (self._awaited_calls or AWAITED_CALLS) - 1
+            reply = self._namespace.run("succeed_awaited", given)
+        refused = [leases[position - 1] for position in _positions(reply)]
+        self._survived(refused)
+        return refused
+
     def _refused(self, script: str, leases: Sequence[Lease], given: Any) -> list[Lease]:
         refused = self._asked(script, leases, given)
         self._survived(refused)
@@ -244,12 +259,22 @@ class RedisBroker(Broker):
     def _asked(self, script: str, leases: Sequence[Lease], given: Any, *more: bytes) -> list[Lease]:
         if not leases:
             return []
-        return [leases[position - 1] for position in _positions(self._namespace.run(script, given, *more))]
+        return [leases[position - 1] for position in _positions(answered(self._namespace.run(script, given, *more)))]
 
     def _survived(self, refused: list[Lease]) -> None:
         """Take back the deaths counted for leases that were reclaimed: their worker is alive."""
         if refused:
             self._namespace.run("survived", refused)
+
+
+def _receipt(id: str, answer: bool | str | list[str]) -> Receipt:
+    match answer:
+        case str(holder):
+            return Receipt(holder, created=False)
+        case [superseded]:
+            return Receipt(id, created=True, superseded=superseded)
+        case is_created:
+            return Receipt(id, created=is_created is True)
 
 
 def _due_at(microseconds_left: int) -> float:
@@ -261,9 +286,9 @@ def _cancelled(reason: str) -> dict[str, Any]:
     return {"error": values.json(TaskError("Cancelled", reason)), "data": values.json({"reason": reason})}
 
 
-_receipts = msgspec.msgpack.Decoder(list[bool | str]).decode
+_receipts = msgspec.msgpack.Decoder(list[bool | str | list[str]]).decode
 _positions = msgspec.msgpack.Decoder(list[int]).decode
 _ids = msgspec.msgpack.Decoder(list[str]).decode
 _reclaimed = msgspec.msgpack.Decoder(tuple[list[str], list[str]]).decode
-_depths = msgspec.msgpack.Decoder(list[tuple[str, int, int, int, int]]).decode
+_depths = msgspec.msgpack.Decoder(list[tuple[str, int, int, int, int, int]]).decode
 _peeked = msgspec.msgpack.Decoder(list[tuple[str, str, str, int, int, int, str]]).decode

@@ -33,8 +33,8 @@ class RedisResults(Results):
     def __init__(self, namespace: RedisNamespace) -> None:
         self._namespace = namespace
 
-    def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
-        return self._get(list(task_ids), None)
+    def get(self, task_ids: Sequence[str], *, past_retention: bool = False) -> dict[str, TaskRecord]:
+        return self._get(list(task_ids), None, past_retention=past_retention)
 
     def wait(self, task_ids: Sequence[str], *, timeout_seconds: float) -> dict[str, TaskRecord]:
         """Survive a server that goes away and comes back within the time."""
@@ -69,11 +69,11 @@ class RedisResults(Results):
                 "save", [record.id for record in records], pack([stored_task.stored(each) for each in records])
             )
 
-    def _get(self, task_ids: list[str], within: float | None) -> dict[str, TaskRecord]:
+    def _get(self, task_ids: list[str], within: float | None, *, past_retention: bool = False) -> dict[str, TaskRecord]:
         found: dict[str, TaskRecord] = {}
         for first in range(0, len(task_ids), STRETCH):
             ids = task_ids[first : first + STRETCH]
-            packed = self._namespace.run("get", ids, within=within)
+            packed = self._namespace.run("get", (ids, past_retention), within=within)
             found |= {
                 id: stored_task.record(stored_task.decode_task(each))
                 for id, each in zip(ids, packed, strict=True)

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from stem.backends.redis.codec import script_input, values
+from stem.backends.redis.codec.batch_needs import needs
+from stem.backends.redis.codec.script_reply import answered
 from stem.backends.redis.codec.stored_schedule import scheduled, scheduled_or_none
 from stem.backends.redis.namespace import POLL_SECONDS, RedisNamespace, pack
-from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, versioned
-from stem.core.envelope import Push
+from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, event_of, versioned
+from stem.core.envelope import Envelope, Push
 
 STRETCH = 1000  # entries per script call
 KEY = "schedules"  # of the hash, and the channel that tells of changes
@@ -42,14 +44,20 @@ class RedisSchedules(Schedules):
             values.json(new),
             values.json(state),
             [push.envelope.id for push in pushes],
+            *needs(pushes),
+            [_event(entry, push.envelope) for push in pushes],
         )
         rows = pack([script_input.pushed(push) for push in pushes])
         # The script writes only if the entry is still what was read here.
-        written = int(self._namespace.run("schedule_write", given, stored or b"", rows))
+        reply = self._namespace.run("schedule_write", given, stored or b"", rows)
+        written = reply if isinstance(reply, int) else int(answered(reply))
         return Scheduled(new, state, written) if written else None
 
     def delete(self, entry_id: str) -> bool:
-        return bool(self._namespace.run("schedule_delete", {"id": entry_id}))
+        if self._namespace.run("schedule_delete", {}, entry_id.encode()):
+            return True
+        unreadable = (name for name in self._raw() if _shown(name) == entry_id)
+        return any(self._namespace.run("schedule_delete", {}, name) for name in unreadable)
 
     def due(self, *, limit: int) -> list[Scheduled]:
         found: dict[str, Scheduled] = {}  # by id: what moves between two stretches may come twice
@@ -88,9 +96,12 @@ class RedisSchedules(Schedules):
 
     def _read_all(self) -> Iterator[tuple[str, Scheduled | None]]:
         """All entries by id; None for one that cannot be read."""
-        flat: list[bytes] = self._namespace.client.call("HGETALL", self._namespace.key(KEY))
-        stored = {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
+        stored = {_shown(name): value for name, value in self._raw().items()}
         return ((entry_id, scheduled_or_none(entry_id, stored[entry_id])) for entry_id in sorted(stored))
+
+    def _raw(self) -> dict[bytes, bytes]:
+        flat: list[bytes] = self._namespace.client.call("HGETALL", self._namespace.key(KEY))
+        return dict(zip(flat[::2], flat[1::2], strict=True))
 
     def _first(self, *, within: float | None = None) -> tuple[int, int, Scheduled | None]:
         """The number of the last change, and the entry that is due first, with the microseconds until then.
@@ -113,7 +124,17 @@ class RedisSchedules(Schedules):
         """The number of the last change, and a stretch of the entries by due time, with the microseconds until then."""
         given = {"skip": skip, "limit": limit, "is_due": is_due}
         change, *rows = self._namespace.run("schedule_due", given, within=within)
-        return int(change), [(int(due_in), scheduled_or_none(name.decode(), stored)) for name, due_in, stored in rows]
+        return int(change), [(int(due_in), scheduled_or_none(_shown(name), stored)) for name, due_in, stored in rows]
+
+
+def _shown(raw: bytes) -> str:
+    """The id; a hand may have written one that is not UTF-8."""
+    return raw.decode(errors="backslashreplace")
+
+
+def _event(entry: ScheduleEntry, call: Envelope) -> tuple[str, str, str]:
+    """The `scheduled` event of a task, if it is created."""
+    return call.name, call.queue, values.json(event_of(entry, call))
 
 
 def _is_expected(stored: bytes | None, old: Scheduled | None, revision: int | None) -> bool:

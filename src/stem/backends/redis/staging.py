@@ -8,10 +8,13 @@ from typing import Any
 import msgspec
 
 from stem.backends.redis.codec import script_input, values
+from stem.backends.redis.codec.batch_needs import needs
+from stem.backends.redis.codec.script_reply import answered
 from stem.backends.redis.connection.connections import RedisClient
 from stem.backends.redis.namespace import RedisNamespace, microseconds, milliseconds, pack
 from stem.backends.tenants import staged_tenants
 from stem.contracts.staging import FRONT, LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, UniformBodies, incomplete
+from stem.core.envelope import Push
 from stem.core.errors import StoreRefused
 
 MOST = 500_000  # rows per promotion: Redis serves nobody meanwhile, and after five seconds refuses all calls
@@ -33,11 +36,13 @@ class RedisStaging(Staging):
         given = (_name(job), part, len(calls.ids), milliseconds(LEFTOVER_SECONDS))
         self._namespace.run("stage", given, *(_uniform(calls) or _mixed(calls)))
 
-    def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
+    def _promote(self, job: str, parts: Sequence[Part], pushes: Sequence[Push]) -> Promotion:
         wanted = [(part.name, part.rows) for part in parts if part.rows]
+        ids, rows = [push.envelope.id for push in pushes], pack([script_input.pushed(push) for push in pushes])
+        given = (_name(job), wanted, MOST, ids, *needs(pushes))
         client = self._open_patient()
         try:
-            answer = _decode(self._namespace.run("stage_promote", (_name(job), wanted, MOST), through=client))
+            answer = _decode(answered(self._namespace.run("stage_promote", given, rows, through=client)))
         finally:
             client.close()
         match answer:

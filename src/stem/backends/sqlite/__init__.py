@@ -20,6 +20,7 @@ from stem.backends.sqlite.rollups import SqliteRollups
 from stem.backends.sqlite.schedules import SqliteSchedules
 from stem.backends.sqlite.schema import prepare
 from stem.backends.sqlite.staging import SqliteStaging
+from stem.backends.sqlite.tasks.steps import SqliteSteps
 from stem.contracts.store import Capabilities, Store
 from stem.core.settings.app import Settings
 from stem.runtime.clock import Clock, system_clock
@@ -57,8 +58,9 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         limiter=SqliteLimiter(namespace),
         heartbeats=SqliteHeartbeats(namespace),
         mail=SqliteMail(namespace),
-        staging=SqliteStaging(namespace),
+        staging=SqliteStaging(namespace, broker.push_in),
         rollups=SqliteRollups(namespace),
         schedules=SqliteSchedules(namespace, broker),
+        steps=SqliteSteps(namespace),
         upkeep=SqliteUpkeep(namespace, pruner),
     )

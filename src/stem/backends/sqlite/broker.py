@@ -7,7 +7,7 @@ from stem.backends.sqlite.connection.caller_transaction import joined
 from stem.backends.sqlite.connection.errors import translated
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.pruning import Pruner
-from stem.backends.sqlite.tasks import claiming, insert_dead, reclaiming, settling, waiting
+from stem.backends.sqlite.tasks import cascading, claiming, insert_dead, reclaiming, settling, waiting
 from stem.backends.sqlite.tasks.pushing import Pushing
 from stem.backends.sqlite.tasks.task_row import TaskRow, held
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
@@ -30,10 +30,10 @@ class SqliteBroker(Broker):
         if connection is not None:
             with translated(self._namespace.database.path), joined(connection, self._namespace.database.path) as cursor:
                 # No ring: the commit is the caller's, and sleepers look for it.
-                receipts, _ = self._push(cursor, pushes, bodies)
+                receipts, _ = self.push_in(cursor, pushes, bodies)
                 return receipts
         with self._namespace.database.writing() as own:
-            receipts, batch = self._push(own.cursor(), pushes, bodies)
+            receipts, batch = self.push_in(own.cursor(), pushes, bodies)
         self._namespace.ring(batch.topics)
         self._pruner.prune_now_and_then()
         return receipts
@@ -85,6 +85,7 @@ class SqliteBroker(Broker):
         return insert_dead.insert_dead(self._namespace, calls, worker)
 
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
+        cascading.go_on(self._namespace)
         return reclaiming.reclaim(self._namespace, limit, max_deaths, grace_seconds)
 
     def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
@@ -102,18 +103,15 @@ class SqliteBroker(Broker):
     def purge(self, queue: str) -> int:
         return waiting.purge(self._namespace, queue)
 
-    def push_in(self, cursor: sqlite3.Cursor, pushes: Sequence[Push], bodies: Sequence[bytes]) -> set[str]:
-        """Push in an open transaction; returns the topics to ring once it is committed."""
-        _, batch = self._push(cursor, pushes, bodies)
-        return batch.topics
-
-    def _push(
+    def push_in(
         self, cursor: sqlite3.Cursor, pushes: Sequence[Push], bodies: Sequence[bytes]
     ) -> tuple[list[Receipt], WriteBatch]:
+        """Push in an open transaction. The batch has the time, and the topics to ring once the transaction is committed."""
         batch = WriteBatch(self._namespace, self._namespace.now())
         pushing = Pushing(self._namespace, batch, cursor, pushes)
         receipts = list(map(pushing.push, pushes, bodies))
-        batch.write(cursor)
+        pushing.close()
+        cascading.finish(cursor, batch)
         return receipts, batch
 
     def _with_held(self, leases: Sequence[Lease], act: Callable[[WriteBatch, TaskRow, int], None]) -> list[Lease]:

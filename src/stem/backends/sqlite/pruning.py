@@ -7,6 +7,7 @@ from stem.backends.sqlite.log import event_rows
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.staging import prune_leftovers
 from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.tasks import retention
 from stem.core.decisions.reclaim_watch import LOST_SECONDS
 from stem.core.errors import StoreRefused, StoreUnavailable
 
@@ -43,7 +44,6 @@ class Pruner:
             now = namespace.now()
             horizon = now - namespace.retention.results_seconds
             bounded = (
-                ("task_prune", horizon),
                 ("unique_prune", now),
                 ("mail_prune", now),
                 ("bucket_prune", now),
@@ -59,6 +59,7 @@ class Pruner:
             )
             return [
                 leftovers,
+                retention.prune(connection, namespace, now, _STEP),
                 *(connection.execute(SQL[name], (namespace.ns, until, _STEP)).rowcount for name, until in bounded),
                 *(connection.execute(SQL[name], (namespace.ns, until)).rowcount for name, until in small),
                 event_rows.prune(connection, namespace, now, _STEP),

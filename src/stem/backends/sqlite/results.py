@@ -1,6 +1,7 @@
 """Keep task records in an SQLite file."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import msgspec
@@ -19,9 +20,9 @@ class SqliteResults(Results):
     def __init__(self, namespace: SqliteNamespace) -> None:
         self._namespace = namespace
 
-    def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
+    def get(self, task_ids: Sequence[str], *, past_retention: bool = False) -> dict[str, TaskRecord]:
         with self._namespace.database.reading() as connection:
-            given = (self._namespace.ns, _ids(task_ids), self._horizon())
+            given = (self._namespace.ns, _ids(task_ids), -inf if past_retention else self._horizon())
             rows = connection.execute(SQL["record_get"], given).fetchall()
         return {row[1]: _record(row) for row in rows}
 

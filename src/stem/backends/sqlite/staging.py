@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from itertools import groupby, islice, repeat
@@ -16,8 +16,12 @@ from stem.backends.sqlite.connection.errors import is_busy, translated
 from stem.backends.sqlite.log import event_rows
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.tasks import retention
+from stem.backends.sqlite.tasks.write_batch import WriteBatch
 from stem.backends.tenants import staged_tenants
 from stem.contracts.staging import LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, UniformBodies, incomplete
+from stem.core import envelope as envelopes
+from stem.core.envelope import Push, Receipt
 from stem.core.errors import StemError, StoreRefused
 from stem.runtime.files import folder_beside, make_file, make_folder_beside
 
@@ -27,11 +31,14 @@ _PRAGMAS = ("page_size = 16384", "journal_mode = TRUNCATE", "synchronous = OFF",
 _WAIT_SECONDS = 60.0  # for others that stage parts of the same job
 _GLANCE_SECONDS = 0.001
 _TAILS = ("", "-journal")
+# Pushes in an open transaction; the batch has the topics to ring
+PushIn = Callable[[sqlite3.Cursor, Sequence[Push], Sequence[bytes]], tuple[list[Receipt], WriteBatch]]
 
 
 class SqliteStaging(Staging):
-    def __init__(self, namespace: SqliteNamespace) -> None:
+    def __init__(self, namespace: SqliteNamespace, push_in: PushIn) -> None:
         self._namespace = namespace
+        self._push_in = push_in
         self._folder = stage_folder(namespace)
 
     def promoted(self, job: str) -> Promotion | None:
@@ -58,32 +65,37 @@ class SqliteStaging(Staging):
             connection.executemany(SQL["stage_row_add"], zip(places, calls.ids, texts, strict=False))
             connection.execute("COMMIT")
 
-    def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
+    def _promote(self, job: str, parts: Sequence[Part], pushes: Sequence[Push]) -> Promotion:
         if (before := self.promoted(job)) is not None:
             self._discard(job)
             return before
         try:
-            return self._promote_now(job, parts)
+            return self._promote_now(job, parts, pushes)
         except (StemError, sqlite3.Error):
             # Another process was first, and has removed the file while we read it.
             if (before := self.promoted(job)) is None:
                 raise
             return before
 
-    def _promote_now(self, job: str, parts: Sequence[Part]) -> Promotion:
+    def _promote_now(self, job: str, parts: Sequence[Part], pushes: Sequence[Push]) -> Promotion:
+        bodies = [envelopes.encode(push.envelope) for push in pushes]
         with self._opened(job):
             pass  # so that there is one to read from, however empty
         with self._namespace.database.writing_from(self._file(job)) as connection:
             # Looked up again: another process may have been first.
             promotion = self._remembered(connection, job)
             queues: set[str] = set()
+            topics: set[str] = set()
             if promotion is None:
                 numbers = _whole(connection, job, parts)
                 promotion = self._make_tasks(connection, numbers, sum(part.rows for part in parts), queues)
                 row = (self._namespace.ns, job, promotion.created, promotion.known, self._namespace.now())
                 connection.execute(SQL["stage_job_put"], row)
+                if pushes:
+                    topics = self._push_in(connection.cursor(), pushes, bodies)[1].topics
         if promotion.created:
-            self._namespace.ring({"events", *(f"queue:{queue}" for queue in queues)})
+            topics |= {"events", *(f"queue:{queue}" for queue in queues)}
+        self._namespace.ring(topics)
         self._discard(job)
         return promotion
 
@@ -100,7 +112,9 @@ class SqliteStaging(Staging):
         created = connection.execute(SQL["stage_tasks"], chosen).rowcount
         if created < rows:
             horizon = now - self._namespace.retention.results_seconds
-            if connection.execute(SQL["stage_outlived"], (floor, chosen[2], horizon)).rowcount:
+            outlived = connection.execute(SQL["stage_outlived"], (floor, chosen[2], horizon)).fetchall()
+            if gone := retention.unneeded(connection, outlived, horizon):
+                retention.forget(connection, gone)
                 created += connection.execute(SQL["stage_tasks"], chosen).rowcount
         new = (*chosen, created == rows)
         connection.execute(SQL["stage_ready"], new)

@@ -61,7 +61,8 @@ def add(
         found = store.schedules.get(schedule_id)
         if found is not None and not replace:
             raise UsageError(f"There is a schedule {schedule_id!r} already; change it with --replace.")
-        saved = EntryWriter.of(store, session.settings()).save(entry, found)
+        writer = EntryWriter.of(store, session.settings())
+        saved = writer.save(writer.edited(entry, found), found)
     if saved is None:
         raise ScheduleChanged(f"Schedule {schedule_id} was written by somebody else at the same moment; look first.")
     _print(session, saved)

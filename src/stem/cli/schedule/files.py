@@ -1,15 +1,13 @@
 """`stem schedule apply` and `export`: schedules as a YAML file."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from stem.cli.support import printing
 from stem.cli.support.stores import Session, in_session
-from stem.core.errors import UsageError
 
-_STORED = ("version", "declared", "origin", "source", "seal")  # not for people to write
+MOST_BYTES = 64 * 1024 * 1024
 
 
 @click.command()
@@ -21,17 +19,20 @@ def apply(session: Session, path: Path) -> None:
     \b
     Example: stem schedule apply -f schedules.yaml
     """
+    from stem.client.schedules.file import read_schedules
+    from stem.contracts.schedules import is_same_entry
     from stem.scheduler.entries import EntryWriter, ScheduleChanged
 
-    entries = _read(path)
+    entries = read_schedules(path, is_required=True, most_bytes=MOST_BYTES)
     changed: list[str] = []
     with session.store() as store:
         writer = EntryWriter.of(store, session.settings())
         for entry in entries:
             found = store.schedules.get(entry.id)
-            if found is not None and _same(found.entry, entry):
+            edited = writer.edited(entry, found)
+            if found is not None and is_same_entry(found.entry, writer.sealed(edited)):
                 continue
-            if writer.save(entry, found) is None:
+            if writer.save(edited, found) is None:
                 raise ScheduleChanged(
                     f"Schedule {entry.id} was changed by somebody else meanwhile; apply the file again."
                 )
@@ -53,48 +54,12 @@ def export(session: Session) -> None:
     import msgspec
     import yaml
 
+    from stem.client.schedules.file import NOT_WRITTEN
+
     with session.store() as store:
         entries = [msgspec.to_builtins(each.entry) for each in store.schedules.all()]
-    plain = [{name: value for name, value in entry.items() if name not in _STORED} for entry in entries]
+    plain = [{name: value for name, value in entry.items() if name not in NOT_WRITTEN} for entry in entries]
     if session.as_json:
         printing.json({"schedules": plain})
     else:
         click.echo(yaml.safe_dump({"schedules": plain}, sort_keys=False, allow_unicode=False).rstrip())
-
-
-def _read(path: Path) -> list[Any]:
-    """Return the entries of the file. Raises UsageError."""
-    import msgspec
-    import yaml
-
-    from stem.contracts.schedules import ScheduleEntry
-    from stem.scheduler.entries import check_entry
-
-    class FileEntry(ScheduleEntry, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True): ...
-
-    try:
-        content = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); name another file.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not YAML: {' '.join(str(error).split())}.") from error
-    if not isinstance(content, dict) or not isinstance(content.get("schedules"), list):
-        raise UsageError(f"{path} has no list `schedules`; see what one looks like with: stem schedule export")
-    entries: dict[str, ScheduleEntry] = {}
-    for number, given in enumerate(content["schedules"], 1):
-        try:
-            read = msgspec.convert(given, FileEntry)
-        except msgspec.ValidationError as error:
-            raise UsageError(f"Schedule {number} of {path} is wrong: {error}.") from error
-        fields = {name: getattr(read, name) for name in ScheduleEntry.__struct_fields__ if name not in _STORED}
-        entry = check_entry(ScheduleEntry(**fields, source="file"))
-        if entry.id in entries:
-            raise UsageError(f"{path} has two schedules of the id {entry.id}; give one of them another.")
-        entries[entry.id] = entry
-    return list(entries.values())
-
-
-def _same(stored: Any, entry: Any) -> bool:
-    import msgspec
-
-    return bool(msgspec.structs.replace(stored, version=0, seal="") == entry)

@@ -9,7 +9,7 @@ from stem.cli.support import printing, times
 from stem.cli.support.flags import options
 
 if TYPE_CHECKING:
-    from stem.scheduler.calendar.entry import Entry
+    from stem.calendar.entry import Entry
 
 
 @click.command("next")
@@ -39,9 +39,9 @@ def show_next(
     \b
     Example: stem schedule next "0 9 * * mon-fri" --time-zone Europe/Berlin
     """
-    from stem.scheduler.calendar.parse import parse
-    from stem.scheduler.calendar.wall_clock import zone
-    from stem.scheduler.calendar.words import in_words
+    from stem.calendar.parse import parse
+    from stem.calendar.wall_clock import zone
+    from stem.calendar.words import in_words
 
     entry = parse(expression, time_zone, latitude=latitude, longitude=longitude)
     rows = [(instant.astimezone(zone(time_zone)), instant) for instant in _instants(entry, after, count)]

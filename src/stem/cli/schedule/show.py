@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from stem.contracts.store import Store
 
 LINES = 10
+_OWNERS = {"code": "the code", "file": "the configuration file", "runtime": "an operator"}
 
 
 @click.command("list")
@@ -27,7 +28,7 @@ def list_schedules(session: Session) -> None:
     if session.as_json:
         printing.json({"schedules": [shape(each) for each in found], "broken": broken})
         return
-    columns = ("id", "task", "schedule", "state", "next", "last", "runs")
+    columns = ("id", "task", "schedule", "state", "next", "last", "runs", "from")
     printing.table(
         columns,
         [_row(each, now) for each in found],
@@ -73,12 +74,12 @@ def show(session: Session, schedule_id: str) -> None:
             "next": times.written(state.instant) or None,
             "last": times.written(state.last_run_at) or None,
             "runs": state.run_count,
-            "from": f"the code of {entry.origin}" if entry.source == "code" else entry.source,
+            "from": _OWNERS[entry.source] + (f" of {entry.origin}" if entry.origin else ""),
             "version": entry.version,
         }
     )
     rows = [
-        (times.written(run.instant), run.task_id or "-", outcomes.get(run.task_id or "", run.reason))
+        (times.written(run.instant), run.task_id or "-", _told(outcomes.get(run.task_id or "", ""), run.reason))
         for run in reversed(state.history[-LINES:])
     ]
     if rows:
@@ -93,13 +94,13 @@ def shape(found: "Scheduled") -> dict[str, Any]:
     state: dict[str, Any] = msgspec.to_builtins(found.state)
     told = {"words": words(found), "nextRunAt": state.pop("instant", None), "lastRunAt": None, "runCount": 0}
     defaults = {"isEnabled": True, "version": 1, "timeZone": "UTC", "overlap": "allow", "misfire": "once"}
-    return {**defaults, **msgspec.to_builtins(found.entry), **told, **state}
+    return {**defaults, "source": found.entry.source, **msgspec.to_builtins(found.entry), **told, **state}
 
 
 def words(found: "Scheduled") -> str:
+    from stem.calendar.words import in_words
+    from stem.client.schedules.check import calendar_of
     from stem.core.errors import InvalidSchedule
-    from stem.scheduler.calendar.words import in_words
-    from stem.scheduler.entries import calendar_of
 
     try:
         return in_words(calendar_of(found.entry))
@@ -118,6 +119,7 @@ def _row(found: "Scheduled", now: float) -> tuple[object, ...]:
         upcoming,
         times.age(state.last_run_at, now),
         state.run_count,
+        entry.source,
     )
 
 
@@ -125,6 +127,10 @@ def _state(found: "Scheduled") -> str:
     if not found.entry.is_enabled:
         return "disabled"
     return "on" if found.state.instant is not None else "over"
+
+
+def _told(outcome: str, reason: str) -> str:
+    return f"{outcome}: {reason}" if outcome and reason else outcome or reason
 
 
 def _outcomes(store: "Store", found: "Scheduled") -> dict[str, str]:

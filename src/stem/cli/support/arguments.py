@@ -68,6 +68,11 @@ def _value(text: str, what: str) -> Any:
         return text
 
 
+def json_value(text: str, what: str) -> Any:
+    """Decode JSON from the command line. Raises InvalidArguments."""
+    return _decoded(text.encode(), what)
+
+
 def _decoded(text: bytes, what: str) -> Any:
     import msgspec
 

@@ -22,6 +22,7 @@ def queue(name: str, depth: "Depth") -> dict[str, Any]:
         "delayed": depth.delayed,
         "running": depth.running,
         "dead": depth.dead,
+        "blocked": depth.blocked,
     }
 
 

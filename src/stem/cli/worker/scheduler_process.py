@@ -20,7 +20,12 @@ _CODE = (
 
 @contextmanager
 def scheduler_process(app_path: str, log_level: str) -> Iterator[None]:
-    """Run the scheduler of the app until the block ends."""
+    """Run the scheduler of the app until the block ends. Raises ConfigError if the configuration file has a wrong schedule."""
+    from stem.client.schedules.file import read_schedules
+    from stem.runtime.configfile import find
+
+    if (file := find(os.environ)) is not None:
+        read_schedules(file)
     words = ["beat", "--app", app_path, "--log-level", log_level]
     process = subprocess.Popen([sys.executable, "-c", _CODE, str(os.getpid()), *words])  # noqa: S603 - our own words
     is_stopping = Event()

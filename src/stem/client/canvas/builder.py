@@ -8,9 +8,10 @@ import msgspec
 
 from stem.client.canvas.values import OUTER_CHAIN_ID
 from stem.client.reachable import check_reachable
-from stem.client.run.context import CANVAS_ID, CHAIN_ID, JOIN_ID, PARENT_ID, ROOT_ID, TENANT_HEADER
+from stem.client.run.context import CANVAS_ID, CHAIN_ID, JOIN_ID, PARENT_ID, ROOT_ID
 from stem.client.send.compose import Dependencies, compose, envelope_template, signed
 from stem.client.store_connection import StoreConnection
+from stem.core.decisions.routing import TENANT_HEADER
 from stem.core.envelope import VERSION, Envelope, Push, check_id
 from stem.core.errors import InvalidTask
 from stem.core.ids import uuid7

@@ -78,6 +78,15 @@ class CanvasHandle(Generic[R_co]):
                 failures.append(FailedMember(record.id, record.name, record.error))
         return CanvasStatus(self.id, shape.name, _state(root, counts), counts.total(), dict(counts), failures)
 
+    def tree(self) -> "tuple[CanvasStatus, list[TreeLine]]":
+        """The status, and the canvas as a tree with what became of each task. Raises TaskNotFound."""
+        from stem.client.canvas.tree import tree_lines  # here: only people look at it
+
+        status = self.status()
+        shape = read_shape(self._store_connection.store, self._root.status())
+        ids = [*shape.tasks(aside=False), *shape.tasks(aside=True)]
+        return status, tree_lines(shape, {record.id: record for record in self._records(ids)})
+
     def get(self, timeout: float | None = None) -> R_co:
         """Wait for the value. Raises TaskFailed or TaskCancelled with the first cause, WaitTimeout or (at once)
         TaskNotFound."""

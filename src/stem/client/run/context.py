@@ -1,7 +1,7 @@
 """The context of a running task: its facts, progress, heartbeats and follow-up calls."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from datetime import timedelta
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TypeVar, U
 
 import msgspec
 
+from stem.client.run.steps import StepChannel, StepLog, refuse_at_most_once
 from stem.client.task.options import CallOptions
 from stem.client.task.policy import seconds as checked_seconds
+from stem.core.decisions.routing import TENANT_HEADER
 from stem.core.delivery import Delivery
 from stem.core.envelope import Envelope, Push, Receipt
 from stem.core.errors import InvalidTask, UsageError
@@ -34,14 +36,13 @@ R = TypeVar("R")
 
 PARENT_ID, ROOT_ID = "parentId", "rootId"  # in an envelope's meta
 CANVAS_ID, JOIN_ID = "canvasId", "joinId"  # the canvas that a task is part of, and the join of its group
-TENANT_HEADER = "tenant"
 CHAIN_ID = "chainId"  # the chain that it is a link of: the id of the chain's last link
 ENDS_CHAIN = "endsChain"  # the chain that it ended early
 MAX_PROGRESS_BYTES = 2048
 NO_META: Mapping[str, Any] = {}
 
 
-class Channel(Protocol):
+class Channel(StepChannel, Protocol):
     """How a running task reaches the worker (or the test) that runs it."""
 
     def beat(self, progress: dict[str, Any] | None) -> None:
@@ -93,6 +94,7 @@ class TaskContext:
         "_envelope",
         "_logger",
         "_notes",
+        "_step_log",
         "_turn",
         "delivery",
         "ending_meta",
@@ -114,6 +116,7 @@ class TaskContext:
         self.interrupter: Interrupter | None = None  # how the engine is interrupted
         self.has_told = False  # the handler reports its progress itself
         self._notes: dict[str, Any] = {}
+        self._step_log: StepLog | None = None
         self.follow_ups: tuple[Push, ...] = ()  # pushed together with a success
         self.ending_meta: Mapping[str, Any] = NO_META  # added to the record by a success
         self._turn: Lock | None = None  # for two who report: the handler, and a thread of its engine
@@ -190,6 +193,57 @@ class TaskContext:
         With no retries left it is a dead letter, as any failure. Raises InvalidTask for a delay that is none.
         """
         raise RetryRequested(None if delay is None else checked_seconds("A retry delay", delay), reason)
+
+    def step(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call the function and record its result under this name; a later attempt of the task returns the result without
+        calling it again. The result must be JSON and is returned as it was recorded: a tuple comes back as a list.
+
+        A crash after the call and before its result is recorded repeats the call, so make it idempotent. Raises InvalidTask
+        for a bad name, InvalidArguments for a result that is no JSON, TaskRevoked, StoreUnavailable.
+        """
+        return self._steps.step(name, function, args, kwargs)
+
+    async def astep(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """As `step`, for an async function."""
+        import asyncio
+
+        known = await asyncio.to_thread(self._steps.find, name)
+        if known is not None:
+            return msgspec.json.decode(known)
+        value = function(*args, **kwargs)
+        if isinstance(value, Awaitable):
+            value = await value
+        return await asyncio.to_thread(self._steps.keep, name, value)
+
+    def sleep(self, duration: float | timedelta | str) -> None:
+        """Sleep without holding a slot: the attempt ends here and the task begins again later, without spending an attempt. It
+        then skips what `step` has recorded, and returns from here. Raises InvalidTask, UsageError, StoreUnavailable."""
+        refuse_at_most_once(self._app, self.name)
+        self._steps.sleep(duration)
+
+    async def asleep(self, duration: float | timedelta | str) -> None:
+        import asyncio
+
+        refuse_at_most_once(self._app, self.name)
+        await asyncio.to_thread(self._steps.sleep, duration)
+
+    def wait_event(self, name: str, timeout: float | timedelta | str | None = None) -> Any:
+        """Return the data of an event that `app.send_event(id, name, data)` sends, now, earlier or later. Waits as `sleep`
+        does. Raises EventTimeout if none was sent in time; InvalidArguments, InvalidTask, UsageError, StoreUnavailable."""
+        refuse_at_most_once(self._app, self.name)
+        return self._steps.wait_event(name, timeout)
+
+    async def await_event(self, name: str, timeout: float | timedelta | str | None = None) -> Any:
+        import asyncio
+
+        refuse_at_most_once(self._app, self.name)
+        return await asyncio.to_thread(self._steps.wait_event, name, timeout)
+
+    @property
+    def _steps(self) -> StepLog:
+        if self._step_log is None:
+            self._step_log = StepLog(self._app, self.delivery.lease, self._channel)
+        return self._step_log
 
     def replace(self, canvas: "Canvas[Any]") -> NoReturn:
         """End this attempt and put a signature or canvas in the place of the task: what waits for the task waits for it, and

@@ -11,13 +11,14 @@ from stem.client.run import django_connections
 from stem.client.run.admit import Admitted
 from stem.client.run.context import ChainEndRequested, ReplaceRequested, RetryRequested, TaskContext
 from stem.client.run.engines import engine
+from stem.client.run.steps import Suspension
 from stem.core.errors import Drop, InvalidArguments, TaskRevoked
-from stem.core.outcome import Raised, Replaced, Returned, Revoked
+from stem.core.outcome import Raised, Replaced, Returned, Revoked, Suspended
 from stem.core.record import TaskError
 from stem.core.text.encode import encode_json
 
 E = TypeVar("E", bound=BaseException)
-Ended = Returned | Raised | Revoked | Replaced
+Ended = Returned | Raised | Revoked | Replaced | Suspended
 
 MAX_MESSAGE, MAX_STACK = 8_000, 32_000
 
@@ -135,6 +136,8 @@ def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Ended:
         return Revoked(_plain(_message(revoke), MAX_MESSAGE) or "revoked")
     if (drop := _found(Drop, error)) is not None:
         return Revoked(_plain(_message(drop), MAX_MESSAGE) or "dropped")
+    if (suspension := _found(Suspension, error)) is not None:
+        return Suspended(suspension.delay_seconds, suspension.event, _message(suspension))
     if (request := _found(RetryRequested, error)) is not None:
         recorded = TaskError("RetryRequested", _plain(_message(request), MAX_MESSAGE), retryable=True)
         return Raised(recorded, request.delay_seconds)

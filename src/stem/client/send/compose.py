@@ -7,15 +7,16 @@ from typing import Any
 
 import msgspec
 
-from stem.client.run.context import TENANT_HEADER, lineage, running
+from stem.client.run.context import lineage, running
+from stem.client.send.call_keys import singleton_key, unique_of
 from stem.client.send.signing import sign
 from stem.client.store_connection import StoreConnection
+from stem.client.task.flow_control import SINGLETON_HEADER
 from stem.client.task.options import CallPlan
 from stem.client.task.signature import FunctionSignature
-from stem.core.decisions.routing import queue_of
-from stem.core.envelope import VERSION, Envelope, Push, Unique, encode_args
-from stem.core.errors import InvalidArguments
-from stem.core.ids import canonical, content_key, uuid7
+from stem.core.decisions.routing import TENANT_HEADER, queue_of
+from stem.core.envelope import VERSION, Envelope, Push, encode_args
+from stem.core.ids import uuid7
 from stem.core.prerequisites import OnFailure
 from stem.core.record import moment
 
@@ -24,18 +25,19 @@ NO_ARGS = msgspec.Raw(b"{}")
 
 def envelope_template(name: str, plan: CallPlan, *, is_fair: bool = False) -> Envelope:
     """Return the envelope that all calls of a plan share; each call replaces its own fields."""
+    headers = plan.headers if plan.tenant is None else {TENANT_HEADER: plan.tenant, **plan.headers}
     return Envelope(
         id=plan.id or "",
         name=name,
         args=NO_ARGS,
-        headers=plan.headers,
+        headers=headers,
         enqueued_at=moment(0.0),
         not_before=plan.not_before,
         priority=plan.priority,
         attempt=0,
         max_retries=plan.max_retries,
         visibility_timeout=plan.visibility_timeout,
-        queue=queue_of(plan.queue, plan.headers.get(TENANT_HEADER), is_fair=is_fair),
+        queue=queue_of(plan.queue, headers.get(TENANT_HEADER), is_fair=is_fair),
         meta=plan.meta,
         version=VERSION,
         expires_at=plan.expires_at,
@@ -83,9 +85,12 @@ def compose(
         changes["meta"] = {**template.meta, **dependencies.meta}
     elif plan.add_to_parent and (context := running.get()) is not None:
         changes["meta"] = lineage(context, template.meta)
+    if plan.is_singleton:
+        key = singleton_key(plan, arguments, template.headers, signature)
+        changes["headers"] = {**template.headers, SINGLETON_HEADER: key}
     envelope = store_connection.hooks.enqueue(msgspec.structs.replace(template, **changes))
-    envelope = signed(store_connection, envelope)
-    return Push(envelope, plan.delay_seconds, plan.expires_seconds, _unique(template.name, plan, arguments, signature))
+    unique = unique_of(template.name, plan, arguments, template.headers, signature)
+    return Push(signed(store_connection, envelope), plan.delay_seconds, plan.expires_seconds, unique)
 
 
 def signed(store_connection: StoreConnection, envelope: Envelope) -> Envelope:
@@ -93,23 +98,3 @@ def signed(store_connection: StoreConnection, envelope: Envelope) -> Envelope:
     if not store_connection.keyring:
         return envelope
     return sign(envelope, store_connection.keyring, namespace=store_connection.settings.namespace)
-
-
-def _unique(
-    name: str, plan: CallPlan, arguments: Mapping[str, Any], signature: FunctionSignature | None
-) -> Unique | None:
-    """Return the uniqueness key of a call: name, queue and arguments, as decoded for the function if it is known here.
-    Headers do not count: a trace id must not make a duplicate look new."""
-    if plan.unique == "":
-        return None
-    try:
-        ordered = canonical(dict(arguments))
-        content = ordered if signature is None else signature.identifying_arguments(ordered)
-    except TypeError as error:
-        raise InvalidArguments("A unique call holds a set that has no order to compare it by; pass a list.") from error
-    except (RecursionError, OverflowError) as error:
-        raise InvalidArguments(
-            f"The arguments of a unique call cannot be compared ({error}); simplify them."
-        ) from error
-    key = content_key([name, plan.queue, content])
-    return Unique(key, None if plan.unique == "until_done" else plan.unique)

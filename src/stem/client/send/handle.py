@@ -11,7 +11,7 @@ import msgspec
 from stem.client.canvas.values import StoredValue, Values, stored_value
 from stem.client.store_connection import StoreConnection
 from stem.client.task.hints import OF_HANDLES, missing
-from stem.core.decisions.routing import is_same_or_tenant_queue
+from stem.core.decisions.routing import is_queue_of_worker
 from stem.core.envelope import check_id
 from stem.core.errors import RemoteTraceback, StemError, TaskCancelled, TaskFailed, TaskNotFound, WaitTimeout
 from stem.core.lifecycle import State
@@ -71,7 +71,7 @@ class TaskHandle(Generic[R]):
 
     def get(self, timeout: float | None = None) -> R:
         """Wait for the returned value. Raises TaskFailed, TaskCancelled, WaitTimeout or (at once) TaskNotFound."""
-        return self._value(self.wait(timeout))
+        return self.value_of(self.wait(timeout))
 
     def wait(self, timeout: float | None = None) -> TaskRecord:
         """Wait until the task has ended, and return its record. Raises WaitTimeout or (at once) TaskNotFound."""
@@ -90,6 +90,18 @@ class TaskHandle(Generic[R]):
             pause_seconds = RECHECK_SECONDS
         return record
 
+    def value_of(self, record: TaskRecord) -> R:
+        """Return the value of a record that `wait` returned. Raises TaskFailed, TaskCancelled."""
+        if VALUE_OF not in record.meta and record.name not in JOINS:
+            if record.state is not State.SUCCEEDED:
+                raise failure_of(self._first_cause(record))
+            return self._decode(record)
+        stored = stored_value(record)
+        if not stored.has_value:
+            raise failure_of(self._first_cause(record))
+        # Its value is made of those of others: it is a join, was replaced, or its chain was ended early.
+        return self._decode(msgspec.structs.replace(record, payload=Values(self._stored).of(record.id)))
+
     def revoke(self, *, terminate: bool = False, reason: str = "") -> "RevokeResult":
         """Revoke the task: it will not start, and with `terminate` it is stopped if it runs. Durable when this returns.
         `app.control.revoke` has more options."""
@@ -102,6 +114,12 @@ class TaskHandle(Generic[R]):
 
         return await Control(self._store_connection).arevoke(self.id, terminate=terminate, reason=reason)
 
+    def send_event(self, name: str, data: Any = None) -> None:
+        """Send an event to the task, as `app.send_event` does. Raises TaskNotFound, TaskEnded, InvalidArguments."""
+        from stem.client.send.events import send_event
+
+        send_event(self._store_connection, self.id, name, data)
+
     async def astatus(self) -> TaskRecord:
         import asyncio
 
@@ -112,8 +130,8 @@ class TaskHandle(Generic[R]):
         if VALUE_OF in record.meta or record.name in JOINS or first_cause(record.error) is not None:
             import asyncio
 
-            return await asyncio.to_thread(self._value, record)  # it reads other records
-        return self._value(record)
+            return await asyncio.to_thread(self.value_of, record)  # it reads other records
+        return self.value_of(record)
 
     async def await_ended(self, timeout: float | None = None) -> TaskRecord:
         """Wait like `wait`. All such waits of a process share one thread."""
@@ -174,8 +192,10 @@ class TaskHandle(Generic[R]):
         if record is None or record.stage != 0:
             return None
         pulses = self._store_connection.store.heartbeats.all()
-        if any(is_same_or_tenant_queue(queue, record.queue) for pulse in pulses for queue in pulse.heartbeat.queues):
+        if any(pulse.heartbeat.serves(record.queue) for pulse in pulses):
             return None
+        if is_queue_of_worker(record.queue):
+            return f"the worker of queue {record.queue!r} is not running"
         return f"no worker serves queue {record.queue!r}; start one with: stem worker start --app MODULE:NAME"
 
     def _wait_limit(self, timeout: float | None) -> float:
@@ -194,17 +214,6 @@ class TaskHandle(Generic[R]):
             unserved = self._unserved(record)
         why = unserved or "the task itself is unaffected"
         return WaitTimeout(f"Task {self.id} has not ended within {timeout or 0:g} s{state}; {why}.")
-
-    def _value(self, record: TaskRecord) -> R:
-        if VALUE_OF not in record.meta and record.name not in JOINS:
-            if record.state is not State.SUCCEEDED:
-                raise failure_of(self._first_cause(record))
-            return self._decode(record)
-        stored = stored_value(record)
-        if not stored.has_value:
-            raise failure_of(self._first_cause(record))
-        # Its value is made of those of others: it is a join, was replaced, or its chain was ended early.
-        return self._decode(msgspec.structs.replace(record, payload=Values(self._stored).of(record.id)))
 
     def _first_cause(self, record: TaskRecord) -> TaskRecord:
         """The record of the task whose failure cancelled this one, if it still has failed."""

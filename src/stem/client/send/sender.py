@@ -9,6 +9,7 @@ import msgspec
 from stem.client.canvas.group import Group, in_chunks
 from stem.client.canvas.signature import Signature
 from stem.client.reachable import check_reachable
+from stem.client.send.broadcast import Broadcast, BroadcastHandle, broadcast
 from stem.client.send.compose import compose, envelope_template
 from stem.client.send.handle import TaskHandle
 from stem.client.store_connection import StoreConnection
@@ -63,7 +64,10 @@ class Sender(Generic[P, R]):
         )
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
-        """Store one call durably. Raises InvalidTask or InvalidArguments with nothing written."""
+        """Store one call durably. Raises InvalidTask or InvalidArguments with nothing written.
+
+        For a task that a route broadcasts, store one call for each live worker, and return a BroadcastHandle. Raises
+        NoLiveWorkers with nothing written."""
         return self._send(self.bind(args, kwargs))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
@@ -76,9 +80,10 @@ class Sender(Generic[P, R]):
     async def asend(self, arguments: Mapping[str, Any]) -> TaskHandle[R]:
         return await self._asend(self.bind_object(arguments))
 
-    def compose(self, arguments: Mapping[str, Any]) -> Push:
-        """Build the push of one call without storing it. Raises InvalidTask or InvalidArguments."""
-        return self._push(self.bind_object(arguments))
+    def compose(self, arguments: Mapping[str, Any]) -> list[Push]:
+        """Build the push of one call without storing it; those of all live workers for a broadcast. Raises InvalidTask,
+        InvalidArguments, NoLiveWorkers."""
+        return self._pushes(self.bind_object(arguments), self._plan)
 
     def enqueue_by(
         self,
@@ -90,6 +95,9 @@ class Sender(Generic[P, R]):
         another app, and a call that joins a transaction, are sent as usual."""
         if store_connection is not self._store_connection or self._plan.connection is not None:
             return self._send(arguments)
+        if self._plan.is_broadcast:
+            sent = self._broadcast(arguments)
+            return self._broadcast_handle(sent, push(sent.pushes))
         return self._handle(push([self._push(arguments)])[0])
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,9 +214,17 @@ class Sender(Generic[P, R]):
         return plan
 
     def _send(self, arguments: Mapping[str, Any]) -> TaskHandle[R]:
+        if self._plan.is_broadcast:
+            sent = self._broadcast(arguments)
+            return self._broadcast_handle(sent, self._store_connection.push(sent.pushes, self._plan.connection))
         return self._handle(self._store_connection.push([self._push(arguments)], self._plan.connection)[0])
 
     async def _asend(self, arguments: Mapping[str, Any]) -> TaskHandle[R]:
+        if self._plan.is_broadcast:
+            import asyncio
+
+            sent = await asyncio.to_thread(self._broadcast, arguments)  # which asks the store for the live workers
+            return self._broadcast_handle(sent, await self._store_connection.apush(sent.pushes, self._plan.connection))
         return self._handle((await self._store_connection.apush([self._push(arguments)], self._plan.connection))[0])
 
     def _push(self, arguments: Mapping[str, Any]) -> Push:
@@ -219,31 +235,42 @@ class Sender(Generic[P, R]):
             )
         return compose(self._store_connection, self._template, self._plan, arguments, self.definition.signature)
 
-    def _push_item(self, item: Item[P, R] | Mapping[str, Any]) -> Push:
+    def _pushes(self, arguments: Mapping[str, Any], plan: CallPlan) -> list[Push]:
+        """`plan` is this sender's, or that of one item."""
+        if plan.is_broadcast:
+            return self._broadcast(arguments, plan).pushes
+        if plan is self._plan:
+            return [self._push(arguments)]
+        template = envelope_template(self.definition.name, plan, is_fair=self._store_connection.settings.fair_share)
+        return [compose(self._store_connection, template, plan, arguments, self.definition.signature)]
+
+    def _broadcast(self, arguments: Mapping[str, Any], plan: CallPlan | None = None) -> Broadcast:
+        check_reachable(self._store_connection, self.definition)
+        return broadcast(self._store_connection, self.definition, plan or self._plan, arguments)
+
+    def _push_item(self, item: Item[P, R] | Mapping[str, Any]) -> list[Push]:
         if not isinstance(item, Item):
-            return self._push(self.bind_object(item))
+            return self._pushes(self.bind_object(item), self._plan)
         if item.task != self.definition.name:
             raise InvalidTask(
                 f"It is a call of {item.task}, sent with {self.definition.name}; send it with its own task."
             )
         if not item.options:
-            return self._push(item.arguments)
+            return self._pushes(item.arguments, self._plan)
         if item.plan.connection is not None and item.plan.connection is not self._plan.connection:
             raise InvalidTask(
                 "It has a connection= of its own, and a chunk is stored whole; give it to the sender instead: "
                 "task.options(connection=…).enqueue_many(…)."
             )
         plan = self._planned(item.options, self._base(item)) if self._options else item.plan
-        return compose(
-            self._store_connection,
-            envelope_template(item.task, plan, is_fair=self._store_connection.settings.fair_share),
-            plan,
-            item.arguments,
-            self.definition.signature,
-        )
+        return self._pushes(item.arguments, plan)
 
     def _handle(self, receipt: Receipt) -> TaskHandle[R]:
         return TaskHandle(self._store_connection, receipt.id, self._result, created=receipt.created)
+
+    def _broadcast_handle(self, sent: Broadcast, receipts: list[Receipt]) -> BroadcastHandle:
+        handles = zip(sent.workers, map(self._handle, receipts), strict=True)
+        return BroadcastHandle(self._store_connection, sent.id, dict(handles))
 
     def _result(self, record: TaskRecord) -> R:
         value: R = result_of(record, self.definition)
@@ -269,21 +296,23 @@ class _Load:
             )
         self.pushes: list[Push] = []
         self.bulk = Bulk()
-        self._push_item: Callable[[Any], Push] = sender._push_item
+        self._push_item: Callable[[Any], list[Push]] = sender._push_item
+        self._items = 0  # a broadcast has several pushes for each
         self._chunk = chunk
         self._bytes = 0
         self._on_chunk = on_chunk
 
     def add(self, item: object) -> bool:
-        """Add a push. Returns True when the chunk is full and must be stored."""
+        """Add the pushes of an item. Returns True when the chunk is full and must be stored."""
         try:
-            push = self._push_item(item)
+            pushes = self._push_item(item)
         except InvalidTask as error:
             before = self.bulk.created + self.bulk.existing
-            where = f"Item {before + len(self.pushes) + 1:,}, with {before:,} stored before its chunk"
+            where = f"Item {self._items + 1:,}, with {before:,} stored before its chunk"
             raise type(error)(f"{where}: {error}") from error
-        self.pushes.append(push)
-        self._bytes += len(push.envelope.args)
+        self.pushes += pushes
+        self._items += 1
+        self._bytes += sum(len(push.envelope.args) for push in pushes)
         return len(self.pushes) >= self._chunk or self._bytes >= CHUNK_BYTES
 
     def stored(self, receipts: list[Receipt]) -> None:

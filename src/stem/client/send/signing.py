@@ -4,7 +4,7 @@ import logging
 
 import msgspec
 
-from stem.core.delivery import Delivery
+from stem.core.delivery import TWO_PRIORITIES, Delivery
 from stem.core.envelope import SIGNATURE_HEADER, SIGNING_KEY_HEADER, Envelope, signed_bytes
 from stem.core.errors import SignatureInvalid
 from stem.runtime.keys import Keyring
@@ -45,11 +45,7 @@ def verify(envelope: Envelope, delivery: Delivery, keyring: Keyring, *, namespac
         raise SignatureInvalid(
             f"Task {stored_as} is signed in form {form!r}, which this Stem does not know; upgrade it."
         )
-    for what, stored, signed in (("queue", delivery.queue, envelope.queue), ("name", delivery.name, envelope.name)):
-        if stored != signed:
-            raise SignatureInvalid(
-                f"Task {stored_as} is stored with the {what} {stored!r} and was signed for {signed!r}."
-            )
+    _check_columns(envelope, delivery)
 
 
 def check_time(envelope: Envelope, *, now: float, max_age_seconds: float | None) -> None:
@@ -69,6 +65,23 @@ def check_time(envelope: Envelope, *, now: float, max_age_seconds: float | None)
             f"The signature of task {envelope.id} is {age:,.0f} s old and the limit is {max_age_seconds:,.0f} s; "
             "send it anew, or raise STEM_SIGNATURE_MAX_AGE."
         )
+
+
+def _check_columns(envelope: Envelope, delivery: Delivery) -> None:
+    stored_as, priority = delivery.lease.id, delivery.priority
+    if priority == TWO_PRIORITIES:
+        raise SignatureInvalid(
+            f"Task {stored_as} stood in its queue where its priority does not put it; it was signed for {envelope.priority}."
+        )
+    for what, stored, signed in (
+        ("queue", delivery.queue, envelope.queue),
+        ("name", delivery.name, envelope.name),
+        ("priority", envelope.priority if priority is None else priority, envelope.priority),
+    ):
+        if stored != signed:
+            raise SignatureInvalid(
+                f"Task {stored_as} is stored with the {what} {stored!r} and was signed for {signed!r}."
+            )
 
 
 def _signed(envelope: Envelope, namespace: str) -> bytes:

@@ -2,14 +2,17 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import CellType
 from typing import Any, cast
 
+import msgspec
+
 from stem.client.reachable import SCRIPT, is_made_at_import
-from stem.client.task.options import CallPlan, TaskOptions, check_concurrency, check_limits, check_rate, check_unique
+from stem.client.task.flow_control import check_key, places, planned_flow
+from stem.client.task.options import CallPlan, TaskOptions, check_limits, check_rate, check_unique
 from stem.client.task.policy import (
     RetryCallable,
     check_classes,
@@ -21,6 +24,7 @@ from stem.client.task.policy import (
 from stem.client.task.signature import Fills, FunctionSignature
 from stem.core.decisions.ratelimit import Rate, parse_rate
 from stem.core.decisions.retry import RetryStrategy
+from stem.core.decisions.routing import Route, Routes
 from stem.core.envelope import check_name, check_priority, check_queue
 from stem.core.errors import InvalidTask
 
@@ -40,8 +44,8 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One task. `plan` is for calls without options. Limits and retry strategy stay here, so a change of the code also
-    applies to calls that already wait; options of a call travel in its envelope."""
+    """One task. `plan` is for calls without options, with the app's routes. Limits and retry strategy stay here, so a change of
+    the code also applies to calls that already wait; options of a call travel in its envelope."""
 
     name: str
     aliases: tuple[str, ...] = ()
@@ -63,6 +67,8 @@ class Definition:
     at_most_once: bool = False
     engine: str | None = None  # None: a plain call
     is_made_at_import: bool = True
+    route: Route | None = None  # the rule that has changed the plan
+    declared_queue: str = ""  # of the task, where there is such a rule
 
 
 def defaults(
@@ -98,7 +104,7 @@ def define(function: Callable[..., Any], defaults: Defaults, options: TaskOption
     soft = _given(get("soft_limit"), defaults.soft_limit, partial(_above_zero, "soft_limit"))
     hard = _given(get("hard_limit"), defaults.hard_limit, partial(_above_zero, "hard_limit"))
     check_limits(soft, hard)
-    check_concurrency(get("max_concurrency"), get("concurrency_per"))
+    limit, per = places(options)
     check_rate(get("rate_limit"), get("rate_burst"), get("rate_per"))
     isolate, at_most_once, engine = get("isolate", True), get("at_most_once", False), get("engine")
     plan = CallPlan(
@@ -106,21 +112,24 @@ def define(function: Callable[..., Any], defaults: Defaults, options: TaskOption
         priority=_given(get("priority"), 5, check_priority),
         max_retries=_check_once(at_most_once, get("max_retries"), defaults.max_retries),
         unique=_given(get("unique"), "", check_unique),
+        **planned_flow(options),
         visibility_timeout=_above_zero("visibility_timeout", get("visibility_timeout")),
     )
+    signature = FunctionSignature(name, function, _fills(name, function, engine, isolate))
+    check_key(plan.key, signature)
     return Definition(
         name=name,
         aliases=_check_aliases(get("aliases")),
         function=function,
-        signature=FunctionSignature(name, function, _fills(name, function, engine, isolate)),
+        signature=signature,
         plan=plan,
         retry=_given(get("retry"), defaults.retry, check_retry),
         soft_limit=soft,
         hard_limit=hard,
         retry_on=_given(get("retry_on"), defaults.retry_on, check_retry_on),
         no_retry_on=_given(get("no_retry_on"), defaults.no_retry_on, partial(check_classes, "no_retry_on")),
-        max_concurrency=get("max_concurrency"),
-        concurrency_per=get("concurrency_per"),
+        max_concurrency=limit,
+        concurrency_per=per,
         rate_limit=_given(get("rate_limit"), None, parse_rate),
         rate_burst=_given(get("rate_burst"), None, float),
         rate_per=get("rate_per"),
@@ -130,6 +139,21 @@ def define(function: Callable[..., Any], defaults: Defaults, options: TaskOption
         engine=engine,
         is_made_at_import=is_made_at_import(function),
     )
+
+
+def routed(definition: Definition, routes: Routes) -> Definition:
+    """Apply the rule for the task, which counts before what the task and the app declare."""
+    route, plan = routes.route_of(definition.name), definition.plan
+    if route is None:
+        return definition
+    changed = msgspec.structs.replace(
+        plan,
+        queue=plan.queue if route.queue is None else route.queue,
+        priority=plan.priority if route.priority is None else route.priority,
+        tenant=route.tenant,
+        is_broadcast=route.broadcast,
+    )
+    return replace(definition, plan=changed, route=route, declared_queue=plan.queue)
 
 
 def _given(value: Any, default: Any, check: Callable[[Any], Any]) -> Any:

@@ -15,7 +15,7 @@ from stem.client.task.policy import (
     seconds,
 )
 from stem.core.decisions.retry import RetryStrategy
-from stem.core.envelope import check_headers, check_id, check_moment, check_priority, check_queue
+from stem.core.envelope import Supersedes, check_headers, check_id, check_moment, check_priority, check_queue
 from stem.core.errors import InvalidTask
 from stem.core.settings.kinds import duration
 from stem.core.text.encode import encode_json
@@ -48,6 +48,11 @@ class TaskOptions(TypedDict, total=False):
     rate_per: str | None  # a header: each of its values has a rate of its own
     priority: int | None  # 0 (last) to 9 (first), default 5
     unique: UntilDone | Duration | None
+    key: str | Sequence[str] | None  # arguments, or "header:NAME", that make calls the same; default: all arguments
+    debounce: Duration | None  # run after this long without another call of the key; only the last one runs
+    debounce_max: Duration | None  # run at the latest this long after the first call
+    singleton: bool  # one at a time for each key, over the whole fleet; others wait
+    cancel_running: bool  # the newest call of the key wins: earlier ones are cancelled, even if they run
     isolate: bool
     ignore_result: bool  # keep no value; the record has its state all the same
     at_most_once: bool  # never start it a second time, whatever becomes of its worker; so without retries
@@ -85,6 +90,8 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     queue: str
     priority: int = 5
+    tenant: str | None = None  # by a route; a call's own header counts before it
+    is_broadcast: bool = False
     delay_seconds: float | None = None
     not_before: datetime | None = None
     expires_seconds: float | None = None
@@ -96,6 +103,10 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     soft_limit: float | None = None  # the call's own
     hard_limit: float | None = None  # the call's own
     unique: UntilDone | float | Literal[""] = ""
+    key: tuple[str, ...] | None = None  # None: all arguments
+    supersedes: Supersedes | None = None
+    debounce_max_seconds: float | None = None
+    is_singleton: bool = False
     visibility_timeout: float | None = None
     add_to_parent: bool = True
     connection: object | None = None
@@ -222,7 +233,7 @@ def _field(name: str, check: Callable[[Any], Any]) -> Callable[[Any], dict[str, 
 
 _CHECKS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "id": _field("id", check_id),
-    "queue": _field("queue", check_queue),
+    "queue": lambda value: {"queue": check_queue(value), "is_broadcast": False},  # which has queues of its own
     "priority": _field("priority", check_priority),
     "delay": _field("delay_seconds", _seconds_of("delay", above_zero=False)),
     "not_before": _check_not_before,

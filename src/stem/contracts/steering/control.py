@@ -1,10 +1,11 @@
 """The transports of commands and replies, and what a command may do to a worker."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from stem.core.control import Command, Reply
+from stem.core.pause import SignedScope
 from stem.core.revoke import RevokeRecord
 
 ShutdownMode = Literal["warm", "soft", "hard"]
@@ -99,6 +100,9 @@ class Steerable(Protocol):
 
     def resume(self, queues: Sequence[str], /) -> list[str]:
         """All queues that are still paused after it. None given: all that are paused."""
+
+    def note_pauses(self, signed: Mapping[str, SignedScope], /) -> None:
+        """Signed pauses and resumes, by queue, that are newer than what the worker has read."""
 
     def queue_status(self) -> dict[str, Any]: ...
 

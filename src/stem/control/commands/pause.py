@@ -9,6 +9,7 @@ from stem.control.command_session import CommandResult, CommandSession
 from stem.control.registry import Call, Option, Payload, command
 from stem.core.envelope import check_queue
 from stem.core.errors import StemError
+from stem.core.pause import SignedScope
 
 if TYPE_CHECKING:
     from stem.contracts.steering.revokes import Revokes
@@ -24,7 +25,10 @@ class QueueUnknown(StemError):
 
 
 class Queues(Payload, frozen=True):
+    """`signed` is what the sender has signed and stored, by queue: a worker takes nothing older from the store any more."""
+
     queues: tuple[QueueName, ...] = ()
+    signed: dict[QueueName, SignedScope] = msgspec.field(default_factory=dict)
 
 
 class QueueOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,4 +99,5 @@ def pause(call: Call[Queues]) -> dict[str, Any]:
     Example: stem queue pause default
              stem worker pause --worker worker-a --queue default
     """
+    call.worker.note_pauses(call.payload.signed)
     return {"paused": call.worker.pause(call.payload.queues)}

@@ -22,4 +22,5 @@ def resume(call: Call[Queues]) -> dict[str, Any]:
     Example: stem queue resume default
              stem worker resume --worker worker-a --queue default
     """
+    call.worker.note_pauses(call.payload.signed)
     return {"paused": call.worker.resume(call.payload.queues)}

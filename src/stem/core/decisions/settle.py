@@ -24,6 +24,7 @@ from stem.core.outcome import (
     Returned,
     Revoked,
     Settlement,
+    Suspended,
     Throttled,
     TimedOut,
 )
@@ -65,6 +66,8 @@ def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, rando
             return Cancelled(reason)
         case Interrupted(reason):
             return Requeue(0.0, reason)
+        case Suspended(seconds, event, reason):
+            return Requeue(seconds, reason, event=event)
         case Throttled(seconds, limit):
             return Requeue(seconds, limit, throttled=True)
         case Rejected(reason, error):

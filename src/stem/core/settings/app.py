@@ -7,12 +7,14 @@ from typing import Annotated
 
 import msgspec
 
+from stem.core.decisions.routing import Route
 from stem.core.errors import ConfigError
 from stem.core.settings.control import CONTROL_KEYS as CONTROL_KEYS
 from stem.core.settings.control import KEYS, NAMESPACE, TIMEOUT, control_problems, masked_repr
 from stem.core.settings.control import ControlSettings as ControlSettings
 from stem.core.settings.control import check_namespace as check_namespace
 from stem.core.settings.kinds import NAMES, PATH, SWITCH, TEXT, ValueKind, seconds, size_up_to, whole
+from stem.core.settings.routes import ROUTES
 from stem.core.settings.setting import Setting, build, declared, problems, read_environment
 from stem.core.text.masking import masked as masked
 from stem.core.text.masking import masked_keys, masked_options, masked_path, masked_text
@@ -106,7 +108,7 @@ class PipelineSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of one app: its stores, limits, keys, control and pipeline."""
+    """The settings of one app: its stores, limits, routes, keys, control and pipeline."""
 
     broker_url: Annotated[str, Setting("broker.url", TEXT, "Store of the tasks.", "STEM_BROKER_URL", mask=masked)] = (
         DEFAULT_URL
@@ -149,6 +151,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fair_share: Annotated[
         bool, Setting("fairShare", SWITCH, "Serve tenants in turn instead of by age.", "STEM_FAIR_SHARE")
     ] = False
+    routes: Annotated[
+        tuple[Route, ...], Setting("routes", ROUTES, "Rules that choose queue, priority and tenant by task name.")
+    ] = ()
     tls: Tls = Tls()
     signing_keys: Annotated[  # as keys.Keyring.parse reads it
         str,

@@ -7,6 +7,8 @@ from typing import Any
 from stem.core.errors import ConfigError
 from stem.core.settings.app import Settings
 from stem.core.settings.control import control_problems
+from stem.core.settings.routes import KEY as ROUTES_KEY
+from stem.core.settings.routes import is_routes, routes_of_file
 from stem.core.settings.setting import (
     Setting,
     SourceValues,
@@ -37,6 +39,9 @@ OTHER_VARIABLES = (
     "STEM_WORKER_NODE",
     "STEM_WORKER_PIDFILE",
 )
+
+# Keys of a file that are no settings; `client.schedules.file` reads them.
+OTHER_KEYS = ("schedules",)
 
 # A block that is a bare text stands for its most important key.
 _SHORT = {"broker": "url", "results": "url", "revokes": "url", "signing": "keys"}
@@ -103,6 +108,9 @@ def merge(
     """Merge the sources: a flag counts before the environment, that before the file, that before the default. Flags are
     given by key, each as its name and its value. Nothing is raised: all errors are reported at once."""
     by_file = read_document(document)
+    routes, route_errors = routes_of_file(next((document[key] for key in document if is_routes(key)), None), file)
+    if routes:
+        by_file.values[ROUTES_KEY] = routes
     # A flag replaces its variable, so a broken variable does no harm to whoever overrides it.
     by_variable = read_environment([setting for setting in SETTINGS if setting.key not in flags], env)
     by_flag = _read_flags(flags)
@@ -112,7 +120,7 @@ def merge(
     sources |= {key: ValueSource("environment", _BY_KEY[key].variable) for key in by_variable.values}
     sources |= {key: ValueSource("flag", flags[key][0]) for key in by_flag.values}
     where = f"{file}: " if file else ""
-    errors = [*by_flag.errors, *by_variable.errors, *(where + error for error in by_file.errors)]
+    errors = [*by_flag.errors, *by_variable.errors, *(where + error for error in by_file.errors), *route_errors]
     warnings = [*(where + warning for warning in by_file.warnings), *_unknown_variables(env)]
     merged = EffectiveSettings(values, sources, errors, warnings)
     if not errors:
@@ -121,10 +129,14 @@ def merge(
     return merged
 
 
+def _is_read_apart(key: object) -> bool:
+    return _block_named(key) is not None or is_routes(key) or key in OTHER_KEYS
+
+
 def read_document(document: Mapping[Any, Any]) -> SourceValues:
-    """Read every block of a file."""
-    top = {key: value for key, value in document.items() if _block_named(key) is None}
-    readings = [read_block(_settings_in(""), "", top, neighbours=filter(None, _BLOCKS))]
+    """Read every block of a file except the schedules, and the routes, whose errors name their lines."""
+    top = {key: value for key, value in document.items() if not _is_read_apart(key)}
+    readings = [read_block(_settings_in(""), "", top, neighbours=filter(None, (*_BLOCKS, *OTHER_KEYS)))]
     for key, value in document.items():
         block = _block_named(key)
         if block is not None:

@@ -85,6 +85,12 @@ class _Channel:
     def push(self, pushes: Sequence[Push]) -> list[Receipt]:
         return self._app.store_connection.push(pushes)
 
+    def steps(self, task_id: str) -> NoReturn:
+        raise UsageError(f"{task_id} is an item of a bulk run, which has no durable steps; enqueue it as a task.")
+
+    def record_step(self, lease: Lease, name: str, payload: msgspec.Raw) -> NoReturn:  # noqa: ARG002
+        self.steps(lease.id)
+
     def records(self, task_ids: Sequence[str]) -> dict[str, StoredValue]:  # noqa: ARG002
         """Items take no values of other tasks."""
         return {}

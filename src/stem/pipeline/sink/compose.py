@@ -113,9 +113,13 @@ class Composer:
         definition = self._app.sender(name, check=write.app is not None).definition
         if definition.plan.unique != "":
             raise UsageError(f"Task {name} is unique, and unique calls cannot be staged; enqueue them one by one.")
+        plan = planned(definition.plan, options)
+        if plan.is_broadcast:
+            raise UsageError(
+                f"A route broadcasts task {name}, and broadcasts cannot be staged; name a queue for the rows."
+            )
         if write.args_column is None and definition.signature is not None:
             definition.signature.bind_object(dict.fromkeys(write.arguments))
-        plan = planned(definition.plan, options)
         sent = envelope_template(definition.name, plan, is_fair=store_connection.settings.fair_share)
         sent = msgspec.structs.replace(sent, enqueued_at=self._sent_at)
         due_at = None if plan.not_before is None else plan.not_before.timestamp()

@@ -101,17 +101,11 @@ class RevokeCache:
             return (self._read_on() if version > self._seen else 0) + self._verify_some()
 
     def apply(self, records: Iterable[RevokeRecord]) -> list[RevokeRecord]:
-        """Take over what a control message says; returns what was news. Stale versions change nothing."""
+        """Take over what a control message says; returns what was news. Stale versions change nothing. Signed revokes go by
+        their stamps: an older one that was put back has a later version."""
         with self._turn:
-            fresh = []
-            for record in records:  # one by one: one message may hold two revokes of a task, the later one first
-                if record.version > max(self._seen, self._ahead.get(record.task_id, 0)):
-                    self._ahead[record.task_id] = record.version
-                    self._expiries[record.task_id] = _expiry(record)
-                    if (seal := read_seal(record.seal)) is not None:  # signed with the message that brought it
-                        self._stamps[record.task_id] = max(seal.stamp, self._stamps.get(record.task_id, 0))
-                    fresh.append(record)
-            return fresh
+            # One by one: one message may hold two revokes of a task, the later one first.
+            return [record for record in records if self._apply(record)]
 
     def prune(self) -> int:
         """Forget what has expired; returns how many."""
@@ -125,6 +119,18 @@ class RevokeCache:
             if len(self._stamps) > len(self._expiries) + MOST_PAST:
                 self._stamps = {id: stamp for id, stamp in self._stamps.items() if id in self._expiries}
             return count
+
+    def _apply(self, record: RevokeRecord) -> bool:
+        task_id, is_later = record.task_id, record.version > max(self._seen, self._ahead.get(record.task_id, 0))
+        seal = read_seal(record.seal) if self._trust else None  # signed with the message that brought it
+        if not (is_later if seal is None else seal.stamp > self._stamps.get(task_id, 0)):
+            return False
+        if seal is not None:
+            self._stamps[task_id] = seal.stamp
+        if is_later:
+            self._ahead[task_id] = record.version
+        self._expiries[task_id] = _expiry(record)
+        return True
 
     def _read_anew(self) -> None:
         """Into a new table, so that other threads see the old one or the new one; the old one stays if the store

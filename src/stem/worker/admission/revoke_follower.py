@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 from stem.client.stores import RevokeStore
@@ -9,7 +10,7 @@ from stem.control.sealing import Trust
 from stem.core.decisions.settle import Policy, settle
 from stem.core.delivery import Delivery, Ending
 from stem.core.outcome import Requeue, Revoked
-from stem.core.pause import covers, pause_id
+from stem.core.pause import SignedScope, covers, pause_id
 from stem.core.revoke import RevokeRecord
 from stem.runtime.summed_log import SummedLog
 from stem.worker.admission.revoke_cache import RevokeCache
@@ -32,7 +33,8 @@ class RevokeFollower:
         self._trust = trust
         self.revoked = RevokeCache(store.revokes, store.now, trust=trust)
         self.paused: frozenset[str] = frozenset()  # as the store has it
-        self._scopes: dict[str, tuple[int, str]] = {}  # of queues, by signed pauses: stamp and scope
+        self._scopes: dict[str, SignedScope] = {}  # by pause id, of signed pauses
+        self._scopes_lock = Lock()
         self._summary = SummedLog(log)
         self._logged = 0  # how many ignored records were logged
 
@@ -108,6 +110,11 @@ class RevokeFollower:
         self.revoked.apply(record for record in records if record.version)
         return [record for record in records if not record.version or self.revoked.is_revoked(record.task_id)]
 
+    def note_pauses(self, scopes: Mapping[str, SignedScope]) -> None:
+        """What a signed command has written to the store, by queue: somebody may have put an older record in its place."""
+        if self._trust:
+            self._note_newest({pause_id(queue): each for queue, each in scopes.items() if queue in self._queues})
+
     def signed_pause(self, queue: str) -> dict[str, Any]:
         """The newest signed pause or resume of the queue that is known here, so that operators can tell an older one."""
         stamp, scope = self._scopes.get(pause_id(queue), (0, ""))
@@ -123,11 +130,15 @@ class RevokeFollower:
 
     def _signed_scopes(self, found: Mapping[str, RevokeRecord]) -> dict[str, str]:
         """By pause id. A signed pause holds until a newer signed one or a signed resume: not when it is gone or replaced."""
-        for id, record in found.items():
-            seal = self._trust.seal_of(record)
-            if seal is not None and seal.stamp >= self._scopes.get(id, (0, ""))[0]:
-                self._scopes[id] = seal.stamp, record.reason
+        seals = {id: self._trust.seal_of(record) for id, record in found.items()}
+        self._note_newest({id: (seal.stamp, found[id].reason) for id, seal in seals.items() if seal is not None})
         return {id: scope for id, (_, scope) in self._scopes.items()}
+
+    def _note_newest(self, scopes: Mapping[str, SignedScope]) -> None:
+        with self._scopes_lock:
+            for id, signed in scopes.items():
+                if signed[0] > self._scopes.get(id, (0, ""))[0]:
+                    self._scopes[id] = signed
 
     def _log_ignored(self) -> None:
         if fresh := self.ignored - self._logged:

@@ -30,7 +30,8 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     aliases: tuple[str, ...] = ()
-    queue: str
+    queue: str  # as routes have it
+    declared_queue: str = ""  # calls that were sent before there was a route wait there
     max_retries: int = 3
     is_async: bool
     isolate: bool
@@ -51,8 +52,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def queues(self) -> list[str]:
-        """The app's own queue first, then those of its tasks."""
-        return list(dict.fromkeys([self.queue, *sorted(task.queue for task in self.tasks)]))
+        """The app's own queue first, then those of its tasks, with their routes and without."""
+        named = {queue for task in self.tasks for queue in (task.queue, task.declared_queue) if queue}
+        return list(dict.fromkeys([self.queue, *sorted(named)]))
 
 
 def manifest(app: "Stem", *, threads: list[str] | None = None) -> Manifest:
@@ -79,6 +81,7 @@ def _facts(task: "Definition", is_async: bool) -> TaskFacts:
         name=task.name,
         aliases=task.aliases,
         queue=task.plan.queue,
+        declared_queue=task.declared_queue,
         max_retries=task.plan.max_retries,
         is_async=is_async,
         isolate=task.isolate,

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from stem.client.canvas.values import StoredValue
+from stem.contracts.steps import Step
 from stem.core import errors
+from stem.core.delivery import Lease
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import SoftTimeLimitExceeded, StemError, StoreUnavailable, TaskRevoked
 from stem.runtime.framing import read_frame
@@ -66,6 +68,18 @@ class RunChannel:
         if answer.error is not None:
             raise _error(*answer.error)
         return answer.receipts
+
+    def steps(self, task_id: str) -> list[Step]:
+        return self._ask_steps(wire.StepsRequest(task_id)).steps
+
+    def record_step(self, lease: Lease, name: str, payload: msgspec.Raw) -> bool:
+        return self._ask_steps(wire.RecordStep(lease, name, bytes(payload))).is_recorded
+
+    def _ask_steps(self, request: wire.Request) -> wire.StepsReply:
+        answer = wire.decode_steps(self._stream.ask(request))
+        if answer.error is not None:
+            raise _error(*answer.error)
+        return answer
 
     def records(self, task_ids: Sequence[str]) -> dict[str, StoredValue]:
         answer = wire.decode_records(self._stream.ask(wire.RecordsRequest(list(task_ids))))

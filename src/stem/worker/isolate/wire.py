@@ -12,6 +12,7 @@ import msgspec
 
 from stem.client.canvas.values import StoredValue
 from stem.client.task.policy import MAX_SECONDS
+from stem.contracts.steps import Step
 from stem.core.delivery import Delivery, Ending, Lease
 from stem.core.envelope import Push, Receipt
 from stem.core.outcome import Done, Requeue, Retry, Settlement
@@ -36,10 +37,12 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     attempt: int
     deaths: int
     body: bytes | None
+    priority: int | None
     is_cleanup: bool = False  # its isolate has died; only end what its engine left behind
 
     def delivery(self, body: bytes) -> Delivery:
-        return Delivery(Lease(self.id, self.fence), self.name, self.queue, self.attempt, self.deaths, body)
+        lease = Lease(self.id, self.fence)
+        return Delivery(lease, self.name, self.queue, self.attempt, self.deaths, body, self.priority)
 
 
 class IsolateReady(msgspec.Struct, frozen=True, tag="ready", array_like=True):
@@ -92,6 +95,28 @@ class PushReply(msgspec.Struct, frozen=True):
     error: tuple[str, str] | None = None
 
 
+class StepsRequest(msgspec.Struct, frozen=True, tag="s", array_like=True):
+    """Answered with a `StepsReply`: the steps of a task."""
+
+    task_id: str
+
+
+class RecordStep(msgspec.Struct, frozen=True, tag="t", array_like=True):
+    """Answered with a `StepsReply`: whether the lease is valid."""
+
+    lease: Lease
+    name: str
+    payload: bytes
+
+
+class StepsReply(msgspec.Struct, frozen=True):
+    """`error` is a class of stem.core.errors and its sentence."""
+
+    steps: list[Step] = []
+    is_recorded: bool = False
+    error: tuple[str, str] | None = None
+
+
 class RecordsRequest(msgspec.Struct, frozen=True, tag="r", array_like=True):
     """Records whose values a task takes; answered with a `RecordsReply`."""
 
@@ -103,23 +128,18 @@ class RecordsReply(msgspec.Struct, frozen=True):
     error: tuple[str, str] | None = None
 
 
-Request = BodyRequest | PushRequest | RecordsRequest  # the isolate waits for the answer
+Request = BodyRequest | PushRequest | StepsRequest | RecordStep | RecordsRequest  # the isolate waits for the answer
 Message = IsolateReady | RunEnded | ExtendLease | Request
 
 
 def encode_run(number: int, delivery: Delivery) -> bytes:
-    lease, body = delivery.lease, delivery.body
-    inline = body if len(body) <= INLINE_BODY_BYTES else None
-    run = (number, lease.id, lease.fence, delivery.name, delivery.queue, delivery.attempt, delivery.deaths, inline)
-    return _packer.encode(run)
+    inline = delivery.body if len(delivery.body) <= INLINE_BODY_BYTES else None
+    return _packer.encode(_run(number, delivery, inline))
 
 
 def encode_cleanup(number: int, delivery: Delivery) -> bytes:
     """Encode the cleanup after a run whose isolate has died."""
-    lease = delivery.lease
-    return _packer.encode(
-        (number, lease.id, lease.fence, delivery.name, delivery.queue, delivery.attempt, delivery.deaths, b"", True)
-    )
+    return _packer.encode((*_run(number, delivery, b""), True))
 
 
 def read_run(packet: bytes | memoryview) -> Run:
@@ -186,6 +206,10 @@ def decode_pushes(data: bytes) -> list[Push]:
     return _pushes.decode(data)
 
 
+def decode_steps(data: bytes) -> StepsReply:
+    return _stepped.decode(data)
+
+
 def decode_records(data: bytes) -> RecordsReply:
     return _records.decode(data)
 
@@ -194,11 +218,18 @@ def decode_pushed(data: bytes) -> PushReply:
     return _pushed.decode(data)
 
 
+def _run(number: int, delivery: Delivery, body: bytes | None) -> tuple[object, ...]:
+    """The fields of a `Run`. A tuple, because one is sent for every task."""
+    lease, each = delivery.lease, delivery
+    return number, lease.id, lease.fence, each.name, each.queue, each.attempt, each.deaths, body, each.priority
+
+
 _packer = msgspec.msgpack.Encoder()
 _runs = msgspec.msgpack.Decoder(Run)
 _messages = msgspec.msgpack.Decoder(Message)
 _settlements: "msgspec.json.Decoder[Settlement]" = msgspec.json.Decoder(Settlement)
 _pushes = msgspec.json.Decoder(list[Push])
 _pushed = msgspec.json.Decoder(PushReply)
+_stepped = msgspec.json.Decoder(StepsReply)
 _records = msgspec.json.Decoder(RecordsReply)
 _more = msgspec.json.Decoder(RunMore)

@@ -29,7 +29,7 @@ class HeartbeatSender:
     ) -> None:
         """`reached_by`: the addresses under which commands find this worker. `tasks`: what it runs, for clients that enqueue by
         name without the app; omitted above MOST_TASKS, because every command reads all heartbeats."""
-        routes = {task.name: [task.queue, task.max_retries] for task in tasks}
+        routes = {name: [task.queue, task.max_retries] for task in tasks for name in (task.name, *task.aliases)}
         self._tasks = routes if len(routes) <= MOST_TASKS else {}
         self._store = store
         self._pool = pool

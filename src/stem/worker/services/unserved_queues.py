@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable
 
 from stem.contracts.store import Store
-from stem.core.decisions.routing import is_same_or_tenant_queue
+from stem.core.decisions.routing import is_queue_of_worker, is_same_or_tenant_queue
 from stem.core.errors import StemError
 
 log = logging.getLogger("stem.worker")
@@ -19,7 +19,8 @@ def warn_of_unserved(store: Store, queues: Iterable[str]) -> None:
         log.warning("queue.check_failed: the store could not be asked which queues have no worker: %s", error)
         return
     for name, count in sorted(waiting.items()):
-        if count and not any(is_same_or_tenant_queue(queue, name) for queue in served):
+        # What waits for a worker that is gone expires by itself.
+        if count and not is_queue_of_worker(name) and not any(is_same_or_tenant_queue(queue, name) for queue in served):
             log.warning(
                 "queue.unserved queue=%s waiting=%d: no worker serves this queue and no task of the app names it; "
                 "serve it with --queue %s",

@@ -9,13 +9,14 @@ from stem.backends.redis.namespace import microseconds, pack
 from stem.backends.tenants import tenant_data
 from stem.core import envelope as envelopes
 from stem.core.delivery import DeadCall, Ending
-from stem.core.envelope import Push
+from stem.core.envelope import Envelope, Push
 from stem.core.event import event_data, event_kinds
-from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry
+from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry
+from stem.core.prerequisites import JOINS
 from stem.core.record import TaskError
 
 SMALL = 1024  # bytes; a longer body is stored under its own key, so that changes of the task need not copy it
-Pushed = tuple[Any, ...]  # as push.lua takes it
+Pushed = tuple[Any, ...]  # as shared/pushing.lua takes it
 Successes = tuple[list[str], list[int], list[int | bool], list[str]]  # as succeed.lua takes them: by column
 kind = itemgetter(0, 2, 3, 4)  # of a push: its options, name, queue and priority
 
@@ -31,6 +32,9 @@ def pushed(push: Push) -> Pushed:
         and envelope.not_before is None
         and envelope.expires_at is None
         and not envelope.visibility_timeout
+        and not envelope.after
+        and push.into is None
+        and envelope.name not in JOINS
         and len(body) <= SMALL
     )
     return (
@@ -77,7 +81,7 @@ def ended(ending: Ending) -> tuple[Any, ...]:
 
 def dead_call(call: DeadCall) -> tuple[Any, ...]:
     """Encode a dead call for insert_dead.lua."""
-    error, data, _, _, reason, letter = _unsuccessful(call.settlement)
+    error, data, _, _, reason, letter, _ = _unsuccessful(call.settlement)
     run = False if call.run_seconds is None else microseconds(call.run_seconds)
     return (*pushed(Push(call.envelope)), call.attempt, run, error, data, reason, letter)
 
@@ -108,20 +112,47 @@ def _options(push: Push, body: bytes) -> tuple[Any, ...]:
         False if unique is None else unique.key,
         False if unique is None or unique.seconds is None else microseconds(unique.seconds),
         body.decode() if len(body) > SMALL else False,
+        _links(push, body),
     )
 
 
+def _links(push: Push, body: bytes) -> tuple[Any, ...] | bool:
+    envelope = push.envelope
+    supersedes = None if push.unique is None else push.unique.supersedes
+    if not (envelope.after or envelope.is_join or push.into or supersedes):
+        return False
+    most = None if push.unique is None else push.unique.max_delay_seconds
+    return (
+        envelope.after or False,
+        envelope.on_failure,
+        _args_place(envelope, body) if envelope.is_join else False,
+        push.into or False,
+        supersedes or False,
+        False if most is None else microseconds(most),
+    )
+
+
+def _args_place(envelope: Envelope, body: bytes) -> tuple[int, int]:
+    """Where the arguments begin in the body, counted from 1 as Lua does, and how long they are: a join's end copies them."""
+    before = f'{{"id":{json(envelope.id)},"name":{json(envelope.name)},"args":'.encode()
+    if not body.startswith(before + bytes(envelope.args)):
+        raise TypeError(f"The arguments of {envelope.id} are not where an envelope has them.")
+    return len(before) + 1, len(bytes(envelope.args))
+
+
 def _unsuccessful(
-    settlement: Retry | Dead | Requeue | Cancelled, facts: dict[str, Any] | None = None
+    settlement: Retry | Dead | Requeue | Block | Cancelled, facts: dict[str, Any] | None = None
 ) -> tuple[Any, ...]:
-    """Error, data, delay, whether the worker died, reason and meta of the dead letter."""
+    """Error, data, delay, whether the worker died, reason and meta of the dead letter, and what only some have."""
     data = json(event_data(settlement, facts))
     match settlement:
         case Retry(seconds, error):
-            return json(error), data, microseconds(seconds), False, "", False
+            return json(error), data, microseconds(seconds), False, "", False, False
         case Dead(reason, error, meta):
-            return json(error), data, 0, False, reason, json(meta)
-        case Requeue(seconds, died=died):
-            return False, data, microseconds(seconds), died, "", False
-        case Cancelled(reason):
-            return json(TaskError("Cancelled", reason)), data, 0, False, "", False
+            return json(error), data, 0, False, reason, json(meta), False
+        case Requeue(seconds, died=died, event=event):
+            return False, data, microseconds(seconds), died, "", False, event or False
+        case Block(after):
+            return False, data, 0, False, "", False, after
+        case Cancelled(reason, passes):
+            return json(TaskError("Cancelled", reason)), data, 0, False, "", False, passes

@@ -6,12 +6,14 @@ from typing import Any
 import msgspec
 
 from stem.backends.redis.codec.values import at, at_or_false, json, texts, when, when_or_none
-from stem.core.delivery import DeadLetter, Delivery, Lease
+from stem.core.delivery import TWO_PRIORITIES, DeadLetter, Delivery, Lease
 from stem.core.lifecycle import State
 from stem.core.record import TaskError, TaskRecord, noted, with_replays
 
 FORMAT = 1  # of a packed task
 _HEAD, _STATE, _ASIDE, _ID = 14, 3, 6, 17  # bytes before the state; places of fields. As in tasks.lua
+_LAST_RANK = ord("9")  # of priority 0. As in claim.lua
+_LINKED_WIDTH = 36  # fields of a task that waits for others, or others for it
 
 
 class StoredLetter(msgspec.Struct, frozen=True, array_like=True):
@@ -21,7 +23,8 @@ class StoredLetter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredTask(msgspec.Struct, frozen=True, array_like=True):
-    """A task as the server stores it. False means none. An ended task lacks the last fields."""
+    """A task as the server stores it. False means none. An ended task lacks the last fields. What a task has beyond them, if it
+    waits for others or others wait for it, only scripts read."""
 
     format: int
     fence: int
@@ -100,11 +103,13 @@ def record(task: StoredTask) -> TaskRecord:
     )
 
 
-def delivery(packed: bytes, bodies: Iterator[bytes]) -> Delivery:
-    """Decode a claimed task. `bodies` are the envelopes stored under keys of their own."""
+def delivery(packed: bytes, bodies: Iterator[bytes], rank: int | None = None) -> Delivery:
+    """Decode a claimed task. `bodies` are the envelopes stored under keys of their own; `rank` is the byte that claim.lua
+    gives for the place of the task in its queue, None for one that was handed over."""
     task = decode_task(packed)
     body = next(bodies, b"") if task.aside else str(task.body or "").encode()
-    return Delivery(Lease(task.id, task.fence), task.name, task.queue, task.attempt, task.deaths, body)
+    priority = task.priority if rank is None or rank == _LAST_RANK - task.priority else TWO_PRIORITIES
+    return Delivery(Lease(task.id, task.fence), task.name, task.queue, task.attempt, task.deaths, body, priority)
 
 
 def repaired(packed: bytes, bodies: Iterator[bytes]) -> tuple[Delivery, bytes] | None:
@@ -115,13 +120,13 @@ def repaired(packed: bytes, bodies: Iterator[bytes]) -> tuple[Delivery, bytes] |
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     fields = msgspec.structs.fields(StoredTask)
-    if not isinstance(found, list) or len(found) != len(fields) or not isinstance(found[_ID], str):
+    if not isinstance(found, list) or len(found) not in (len(fields), _LINKED_WIDTH) or not isinstance(found[_ID], str):
         return None
     if found[_ASIDE] is not False and found[_ASIDE] is not None:
         next(bodies, b"")
-    values = [_or_none(value, field.type) for value, field in zip(found, fields, strict=True)]
+    values = [_or_none(value, field.type) for value, field in zip(found, fields, strict=False)]
     task = StoredTask(*values)
-    rest = b"".join(msgspec.msgpack.encode(value) for value in values[_STATE:])
+    rest = b"".join(msgspec.msgpack.encode(value) for value in [*values[_STATE:], *found[len(fields) :]])
     return Delivery(Lease(task.id, task.fence), task.name, task.queue, task.attempt, task.deaths, b""), packed[
         :_HEAD
     ] + rest

@@ -1,7 +1,7 @@
 -- needs: call
 -- Broker.depth: count the tasks of each queue exactly.
 -- INPUT the queues
--- Reply, packed: {{queue, ready, delayed, running, dead}, …}
+-- Reply, packed: {{queue, ready, delayed, running, dead, blocked}, …}
 local counts = {}
 for i, queue in ipairs(INPUT) do
   local due = redis.call('ZCOUNT', PREFIX .. 'delayed:' .. queue, '-inf', NOW)
@@ -11,6 +11,7 @@ for i, queue in ipairs(INPUT) do
     redis.call('ZCARD', PREFIX .. 'delayed:' .. queue) - due,
     tonumber(redis.call('HGET', PREFIX .. 'running', queue) or 0),
     tonumber(redis.call('HGET', PREFIX .. 'buried', queue) or 0),
+    redis.call('ZCARD', PREFIX .. 'blocked:' .. queue),
   }
 end
 return cmsgpack.pack(counts)

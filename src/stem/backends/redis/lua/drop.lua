@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch letters
+-- needs: call tasks entry log endings awaited write_batch letters
 -- DeadLetters.purge, one stretch: delete matching letters for good; their records stay for as long as retention says.
 -- INPUT as in shared/letters.lua
 -- Reply, packed: {the sequence number below which to continue, '' at the end; {ids}}

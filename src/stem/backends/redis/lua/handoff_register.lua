@@ -20,7 +20,7 @@ end
 local packs, unheard, left, oldest = fetch('t:', ids), {}, {}, 0
 for i, packed in ipairs(packs) do
   -- With another fence, or no lease, the task is no longer this worker's.
-  if packed and packed:sub(1, HEAD) == packed_head(WIDTH, tonumber(fences[i]), true) then
+  if packed and packed:sub(WIDTH_AT + 1, HEAD) == packed_head(WIDTH, tonumber(fences[i]), true):sub(WIDTH_AT + 1) then
     unheard[#unheard + 1], left[#left + 1] = packed, fences[i] .. ':' .. ids[i]
     redis.call('ZADD', PREFIX .. 'leases', 'GT', NOW + INPUT.lease, ids[i])
     oldest = math.max(oldest, NOW - tonumber(fences[i]))

@@ -1,7 +1,7 @@
--- needs: call tasks entry log endings write_batch
+-- needs: call tasks entry log endings awaited write_batch prerequisites pushing
 -- Broker.insert_dead: store calls that were run and given up elsewhere as dead letters; a known id is left alone.
--- INPUT {worker, ids}. ARGV[3] the calls in the same order, a packed list. Each call has the fields of a push, as push.lua reads
---   them, then attempt, run, error, data, reason, letter; error, data and letter are JSON.
+-- INPUT {worker, ids}. ARGV[3] the calls in the same order, a packed list. Each call has the fields of a push, as shared/pushing.lua
+--   reads them, then attempt, run, error, data, reason, letter; error, data and letter are JSON.
 -- Reply, packed: for each call true if it was stored, false if its id was known.
 local worker, list = INPUT[1], ARGV[3]
 local offset, made = first_item(list), {}

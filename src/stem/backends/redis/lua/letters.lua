@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch letters
+-- needs: call tasks entry log endings awaited write_batch letters
 -- DeadLetters.get and page, one stretch: return matching letters.
 -- INPUT as in shared/letters.lua
 -- Reply: the sequence number below which to continue, '' at the end; then packed task, body, packed task, body, …

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch
+-- needs: call tasks entry log endings awaited write_batch
 -- Broker.peek: list waiting tasks: ready ones in claim order, then delayed ones by due time. Moves due tasks to the ready ones.
 -- INPUT {queue, limit}
 -- Reply, packed: {{id, name, queue, priority, attempt, due, body}, …}

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch
+-- needs: call tasks entry log endings awaited write_batch
 -- Upkeep.prune, one step: delete records, events and minutes past their retention. All other keys expire by themselves.
 -- INPUT {limit, results = ended up to here, events = logged up to here}
 -- Reply: how many records, events, minutes and workers were deleted.

@@ -1,24 +1,30 @@
--- needs: call tasks entry log endings write_batch
--- Broker.purge, one step: cancel waiting tasks of the queue, ready ones first.
+-- needs: call tasks entry log endings awaited write_batch prerequisites
+-- Broker.purge, one step: cancel waiting tasks of the queue: blocked ones first, so that they are not cancelled for those
+-- that they wait for, then ready ones.
 -- INPUT {queue, limit, error and data as JSON}
 -- Reply: how many tasks left the queue.
-local first = redis.call('ZRANGE', PREFIX .. 'ready:' .. INPUT.queue, 0, INPUT.limit - 1)
-local ids, later = { unpack(first) }, {}
-if #first < INPUT.limit then
-  later = redis.call('ZRANGE', PREFIX .. 'delayed:' .. INPUT.queue, 0, INPUT.limit - #first - 1)
-  for _, member in ipairs(later) do
-    ids[#ids + 1] = delayed_id(member)
+local ids = {}
+
+-- The first of a sorted set, as many as are still wanted, which leave it.
+local function take(kind, id_of)
+  local key = PREFIX .. kind .. INPUT.queue
+  local members = #ids < INPUT.limit and redis.call('ZRANGE', key, 0, INPUT.limit - #ids - 1) or {}
+  for _, member in ipairs(members) do
+    ids[#ids + 1] = id_of and id_of(member) or member
   end
+  spread(members, 'ZREM', key)
 end
+
+take('blocked:')
+take('ready:')
+take('delayed:', delayed_id)
 read(ids)
 for _, id in ipairs(ids) do
   local task = tasks[id]
   if task and not TERMINAL[task[STATE]] then
-    finish(task, 'cancelled', INPUT.error)
-    tell('revoked', task, NOW, INPUT.data)
+    cancel(task, INPUT.error, INPUT.data)
   end
 end
-spread(first, 'ZREM', PREFIX .. 'ready:' .. INPUT.queue)
-spread(later, 'ZREM', PREFIX .. 'delayed:' .. INPUT.queue)
+carry_on()
 commit()
 return #ids

@@ -1,5 +1,6 @@
--- needs: call tasks entry log endings write_batch lost
+-- needs: call tasks entry log endings awaited write_batch prerequisites lost
 -- Broker.reclaim: take back tasks whose lease has expired, oldest first; after too many deaths a task becomes a dead letter.
+-- It also goes on with what earlier calls have left in `cascade`.
 -- INPUT {limit, deaths, grace}
 -- Reply, packed: {{returned ids}, {dead ids}}
 
@@ -19,7 +20,15 @@ local function is_watched()
   return NOW - since >= INPUT.grace
 end
 
+local cascade = redis.call('LRANGE', PREFIX .. 'cascade', 0, CASCADE - 1)
+if #cascade > 0 then
+  redis.call('LTRIM', PREFIX .. 'cascade', #cascade, -1)
+  carry_on(cascade)
+end
 if INPUT.grace > 0 and not is_watched() then
+  if #cascade > 0 then
+    commit()
+  end
   return cmsgpack.pack({ {}, {} })
 end
 local range = redis.call('ZRANGEBYSCORE', PREFIX .. 'leases', '-inf', NOW, 'WITHSCORES', 'LIMIT', 0, INPUT.limit)
@@ -66,5 +75,6 @@ for _, task in ipairs(lost) do
     returned[#returned + 1] = task[ID]
   end
 end
+carry_on()
 commit()
 return cmsgpack.pack({ returned, given_up })

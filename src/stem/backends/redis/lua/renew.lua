@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch
+-- needs: call tasks entry log endings awaited write_batch
 -- Broker.renew: let each lease end later, never earlier.
 -- INPUT {leases = {{id, fence}, …}, lease}
 -- Reply, packed: the positions of the refused leases.

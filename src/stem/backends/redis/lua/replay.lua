@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch letters
+-- needs: call tasks entry log endings awaited write_batch letters
 -- DeadLetters.replay, one stretch: queue matching letters again, each once, however many callers try.
 -- INPUT as in shared/letters.lua, and {delay, dry_run, at = now as JSON}
 -- Reply, packed: {the sequence number below which to continue, '' at the end; {ids}}

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch
+-- needs: call tasks entry log endings awaited write_batch
 -- Broker.report: log a heartbeat or progress, and keep the latest in the record.
 -- INPUT {reports = {{id, fence, progress as JSON or false, how long the task has run}, …}, worker}
 -- Reply, packed: the positions of the refused reports.

@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch
+-- needs: call tasks entry log endings awaited write_batch
 -- Broker.start: note that these attempts run. Twice is a no-op.
 -- INPUT {leases = {{id, fence}, …}, worker, ago = {how long each has run, …}}
 -- Reply, packed: the positions of the refused leases.

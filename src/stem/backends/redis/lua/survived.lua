@@ -1,4 +1,4 @@
--- needs: call tasks entry log endings write_batch lost
+-- needs: call tasks entry log endings awaited write_batch lost
 -- Part of start, report, renew and settle: the holders of these leases live, so a reclaim of their tasks counts as no death.
 -- INPUT the refused leases, {{id, fence}, …}
 local ids = {}

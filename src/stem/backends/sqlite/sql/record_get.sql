@@ -5,4 +5,4 @@ SELECT
 FROM json_each(?2) AS wanted
 CROSS JOIN stem_tasks AS t ON t.ns = ?1 AND t.id = wanted.value
 LEFT JOIN stem_leases AS l ON l.seq = t.seq
-WHERE t.ended_at IS NULL OR t.ended_at > ?3
+WHERE t.ended_at IS NULL OR iif(t.awaited, t.finished_at, t.ended_at) > ?3

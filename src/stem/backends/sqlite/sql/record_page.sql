@@ -11,7 +11,7 @@ WHERE
     AND (:name IS NULL OR t.name = :name)
     AND (:since IS NULL OR t.enqueued_at >= :since)
     AND (:until IS NULL OR t.enqueued_at < :until)
-    AND (t.ended_at IS NULL OR t.ended_at > :horizon)
+    AND (t.ended_at IS NULL OR iif(t.awaited, t.finished_at, t.ended_at) > :horizon)
     AND (
         :meta IS NULL OR NOT EXISTS (
             SELECT 1 FROM json_each(:meta) AS wanted WHERE NOT EXISTS (

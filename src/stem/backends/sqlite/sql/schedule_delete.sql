@@ -1,2 +1,2 @@
--- Schedules.delete.
-DELETE FROM stem_schedules WHERE ns = ? AND id = ?
+-- Schedules.delete. The id may be given as bytes.
+DELETE FROM stem_schedules WHERE ns = ? AND id = CAST(? AS TEXT)

@@ -1,2 +1,3 @@
--- Schedules.get.
-SELECT id, revision, entry, state FROM stem_schedules WHERE ns = ? AND id = ?
+-- Schedules.get and write; as bytes, like schedule_all.
+SELECT CAST(id AS BLOB), CASE typeof(revision) WHEN 'integer' THEN revision END, CAST(entry AS BLOB), CAST(state AS BLOB)
+FROM stem_schedules WHERE ns = ? AND id = ?

@@ -1,2 +1,2 @@
--- Delete the record of an ended task, so that its id can be used again.
-DELETE FROM stem_tasks WHERE seq = ?
+-- Delete the records of ended tasks; their ids can be used again.
+DELETE FROM stem_tasks WHERE seq IN (SELECT value FROM json_each(?))

@@ -2,7 +2,7 @@
 SELECT
     t.seq, t.id, t.name, t.queue, t.priority, t.state, t.attempt, l.fence, t.deaths, t.enqueued_at, t.updated_at,
     t.started_at, t.finished_at, t.heartbeat_at, t.expires_at, t.visibility_timeout, t.worker, t.unique_key,
-    t.error, t.meta
+    t.error, t.meta, t.awaited, t.joins
 FROM (
     SELECT seq, fence, leased_until FROM stem_leases
     WHERE seq BETWEEN ?1 AND ?2 AND leased_until <= ?3

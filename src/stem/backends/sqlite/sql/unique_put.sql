@@ -1,2 +1,2 @@
--- Take a key that is free or has expired.
-INSERT OR REPLACE INTO stem_uniques (ns, key, holder, held_until) VALUES (?, ?, ?, ?)
+-- Take a key that is free, has expired or is taken over.
+INSERT OR REPLACE INTO stem_uniques (ns, key, holder, held_until, since, due_at) VALUES (?, ?, ?, ?, ?, ?)

@@ -8,9 +8,10 @@ from typing import Any
 
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
-from stem.backends.sqlite.tasks.task_row import by_seq, json_text
+from stem.backends.sqlite.tasks import cascading
+from stem.backends.sqlite.tasks.task_row import TOP_PRIORITY, by_seq, json_text
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
-from stem.core.delivery import Delivery, Lease
+from stem.core.delivery import TWO_PRIORITIES, Delivery, Lease
 from stem.core.record import TaskError
 
 # So much is made ready, or ended because it expired, in one transaction: others can write in between.
@@ -88,7 +89,8 @@ def _lease(
         front = _front(connection, namespace.ns, queues, max(left, _LOOKED_AT_AGAIN) if expired else left)
         is_over = not front
         taken: dict[str, tuple[int, str, int, int]] = {}
-        for rank, seq, queue, id, name, own_queue, attempt, deaths, visibility_timeout, expires_at, body in front:
+        for (rank, seq, queue, id, name, own_queue, priority, attempt, deaths, visibility_timeout, expires_at,
+             body) in front:  # fmt: skip
             if len(deliveries) == limit:
                 break
             taken[queue] = (namespace.ns, queue, rank, seq)  # each gives from its front, so what goes is all up to here
@@ -109,7 +111,9 @@ def _lease(
                 expired.append(seq)
             else:
                 leased[now + (visibility_timeout or lease_seconds)].append(seq)
-                deliveries.append(Delivery(Lease(id, fence), name, queue, attempt, deaths, body))
+                if type(priority) is not int or rank != TOP_PRIORITY - priority:
+                    priority = TWO_PRIORITIES
+                deliveries.append(Delivery(Lease(id, fence), name, queue, attempt, deaths, body, priority))
         connection.executemany(SQL["ready_take"], list(taken.values()))
     for leased_until, seqs in leased.items():
         connection.execute(SQL["lease_insert"], (json_text(seqs), fence, leased_until))
@@ -157,7 +161,7 @@ def _expire(connection: sqlite3.Connection, namespace: SqliteNamespace, seqs: li
         return set()
     batch = WriteBatch(namespace, now)
     for task in by_seq(connection, seqs):
-        batch.end(task, "cancelled", _EXPIRED)
+        batch.cancel(task, _EXPIRED)
         batch.tell("expired", task, now)
-    batch.write(connection)
+    cascading.finish(connection, batch)
     return batch.topics

@@ -22,7 +22,7 @@ def insert_dead(namespace: SqliteNamespace, calls: Sequence[DeadCall], worker: s
     bodies = [envelopes.encode(each.envelope) for each in calls]
     with namespace.database.writing() as connection:
         batch = WriteBatch(namespace, namespace.now())
-        pushing = Pushing(namespace, batch, connection.cursor(), pushes)
+        pushing = Pushing(namespace, batch, connection.cursor(), pushes, links=False)
         receipts = list(map(pushing.push, pushes, bodies))
         batch.write(connection)
         made = {each.envelope.id: each for each, receipt in zip(calls, receipts, strict=True) if receipt.created}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.tasks import cascading
 from stem.backends.sqlite.tasks.task_row import TaskRow
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
 from stem.core.decisions.reclaim_watch import ReclaimWatch, look
@@ -40,7 +41,7 @@ def reclaim(namespace: SqliteNamespace, limit: int, max_deaths: int, grace_secon
                 batch.tell("requeued", task, now, {"reason": "lease-expired"})
                 batch.wait_again(task, now)
                 result.returned.append(task.id)
-        batch.write(connection)
+        cascading.finish(connection, batch)
     namespace.ring(batch.topics)
     return result
 

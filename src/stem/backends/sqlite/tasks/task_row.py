@@ -12,8 +12,9 @@ from stem.core.delivery import Lease
 
 TOP_PRIORITY = 9
 
-# The columns of task_leased: seq, id, name, queue, state, attempt, fence, enqueued at, started at, unique key.
-LeasedRow = tuple[int, str, str, str, str, int, int, float, float | None, str | None]
+# The columns of task_leased: seq, id, name, queue, state, attempt, fence, enqueued at, started at, unique key,
+# awaited.
+LeasedRow = tuple[int, str, str, str, str, int, int, float, float | None, str | None, int | None]
 SEQ: Final = 0
 FENCE: Final = 6
 UNIQUE_KEY: Final = 9
@@ -43,6 +44,8 @@ class TaskRow:
     unique_key: str | None = None
     error: bytes | None = None
     meta: bytes | None = None
+    awaited: int | None = None
+    joins: int | None = None
 
     @property
     def rank(self) -> int:
@@ -65,7 +68,7 @@ def leased(connection: sqlite3.Connection, ns: int, leases: Iterable[Lease]) -> 
     return {row[1]: row for row in connection.execute(SQL["task_leased"], (ns, wanted))}
 
 
-def by_seq(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[TaskRow]:
+def by_seq(connection: sqlite3.Connection | sqlite3.Cursor, seqs: Sequence[int]) -> list[TaskRow]:
     return [TaskRow(*row) for row in connection.execute(SQL["task_by_seq"], (json_text(seqs),))]
 
 

@@ -1,15 +1,17 @@
 """Count, list and cancel waiting tasks."""
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from stem.backends.sqlite.namespace import SqliteNamespace
 from stem.backends.sqlite.statements import SQL
+from stem.backends.sqlite.tasks import cascading, releasing
+from stem.backends.sqlite.tasks.cascading import Database
 from stem.backends.sqlite.tasks.task_row import TaskRow, by_seq, json_text
 from stem.backends.sqlite.tasks.write_batch import WriteBatch
 from stem.core.delivery import Depth, Peeked
-from stem.core.record import TaskError, moment
+from stem.core.record import moment
 
 _PURGED_AT_ONCE = 1000
 
@@ -48,26 +50,29 @@ def cancel(namespace: SqliteNamespace, ids: Sequence[str], reason: str) -> list[
         batch = WriteBatch(namespace, namespace.now())
         found = connection.execute(SQL["task_by_id"], (namespace.ns, json_text(ids))).fetchall()
         tasks = [task for task in (TaskRow(*row) for row in found) if task.state in ("queued", "retried")]
-        waiting = _leave_queues(connection, namespace, tasks)
+        waiting = leave_queues(connection, namespace, tasks)
         cancelled = [task for task in tasks if task.seq in waiting]
         for task in cancelled:
-            _cancel(batch, task, reason)
-        batch.write(connection)
+            releasing.cancel(batch, task, reason)
+        cascading.finish(connection, batch)
     namespace.ring(batch.topics)
     return [task.id for task in cancelled]
 
 
-def _leave_queues(connection: sqlite3.Connection, namespace: SqliteNamespace, tasks: Sequence[TaskRow]) -> set[int]:
-    """The numbers of those that waited. When the delayed would be due is not known, so a queue of them is looked through."""
+def leave_queues(connection: Database, namespace: SqliteNamespace, tasks: Sequence[TaskRow]) -> set[int]:
+    """The numbers of those that waited or were blocked. When the delayed would be due is not known, so a queue of them is
+    looked through."""
     left = set()
     delayed: defaultdict[str, list[int]] = defaultdict(list)
     for task in tasks:
-        if connection.execute(SQL["ready_delete"], (namespace.ns, task.queue, task.rank, task.seq)).rowcount:
+        places = (("ready_delete", (namespace.ns, task.queue, task.rank, task.seq)), ("blocked_drop", (task.seq,)))
+        if any(connection.execute(SQL[name], place).rowcount for name, place in places):
             left.add(task.seq)
         else:
             delayed[task.queue].append(task.seq)
     for queue, seqs in delayed.items():
-        left |= {seq for (seq,) in connection.execute(SQL["delayed_drop"], (namespace.ns, queue, json_text(seqs)))}
+        rows = connection.execute(SQL["delayed_drop"], (namespace.ns, queue, json_text(seqs))).fetchall()
+        left |= {seq for (seq,) in rows}
     return left
 
 
@@ -84,8 +89,11 @@ def purge(namespace: SqliteNamespace, queue: str) -> int:
     """Cancel in steps, so that others can write in between; tasks claimed meanwhile stay."""
     with namespace.database.reading() as connection:
         waiting = connection.execute(SQL["waiting_all"], (namespace.ns, queue)).fetchall()
+    if len(waiting) > _PURGED_AT_ONCE:
+        # Those that wait for others of the queue go first, or a step before theirs would cancel them for another reason.
+        waiting.sort(key=lambda row: (not row[2], -row[0] if row[2] else row[0]))
     return sum(
-        _purge_step(namespace, queue, dict(waiting[start : start + _PURGED_AT_ONCE]))
+        _purge_step(namespace, queue, {seq: due_at for seq, due_at, _ in waiting[start : start + _PURGED_AT_ONCE]})
         for start in range(0, len(waiting), _PURGED_AT_ONCE)
     )
 
@@ -94,19 +102,15 @@ def _purge_step(namespace: SqliteNamespace, queue: str, due_at: dict[int, float]
     purged = 0
     with namespace.database.writing() as connection:
         batch = WriteBatch(namespace, namespace.now())
-        for task in by_seq(connection, list(due_at)):
-            places = (
+        for task in by_seq(connection, sorted(due_at)):
+            places: Sequence[tuple[str, tuple[Any, ...]]] = (
                 ("ready_delete", (namespace.ns, queue, task.rank, task.seq)),
                 ("delayed_delete", (namespace.ns, queue, due_at[task.seq], task.seq)),
+                ("blocked_drop", (task.seq,)),
             )
             if any(connection.execute(SQL[name], place).rowcount for name, place in places):
-                _cancel(batch, task, "purged")
+                releasing.cancel(batch, task, "purged")
                 purged += 1
-        batch.write(connection)
+        cascading.finish(connection, batch)
     namespace.ring(batch.topics)
     return purged
-
-
-def _cancel(batch: WriteBatch, task: TaskRow, reason: str) -> None:
-    batch.end(task, "cancelled", TaskError("Cancelled", reason))
-    batch.tell("revoked", task, batch.now, {"reason": reason})

@@ -19,17 +19,25 @@ from stem.core.record import TaskError
 Row = tuple[Any, ...]
 _IN_ORDER = (
     "ready_take", "ready_delete", "delayed_delete", "dead_delete", "unique_free",
-    "task_insert", "task_done", "task_done_noted", "task_change", "unique_put", "ready_insert", "delayed_insert",
-    "lease_renew",
+    "task_insert", "task_insert_linked", "task_done", "task_done_noted", "task_change", "task_join", "task_pass",
+    "unique_put", "ready_insert", "delayed_insert",
+    "blocked_insert", "blocked_more", "blocked_left", "blocked_revivable", "blocked_delete",
+    "edge_insert", "edge_counted", "cascade_put", "lease_renew",
 )  # fmt: skip
 
 
 class WriteBatch:
-    """The changes of one transaction. Methods change tasks in memory; `write` stores them all."""
+    """The changes of one transaction. Methods change tasks in memory; `write` stores them all, and can be called again.
+
+    `succeeded` and `failed` are the tasks that have ended while others wait for them; `cascading.finish` tells those.
+    """
 
     def __init__(self, namespace: SqliteNamespace, now: float) -> None:
         self.now = now
         self.queues: set[str] = set()
+        self.succeeded: list[int] = []
+        self.failed: list[int] = []
+        self.awaited: list[int] = []  # stored tasks that others wait for from now on
         self._topics: set[str] = set()
         self._namespace = namespace
         self._rows: dict[str, list[Row]] = {name: [] for name in _IN_ORDER}
@@ -46,8 +54,6 @@ class WriteBatch:
     @property
     def topics(self) -> set[str]:
         """Whom to ring once it is committed."""
-        if self._rows["task_done"]:
-            self._topics.add("done")
         return self._topics | {f"queue:{queue}" for queue in self.queues}
 
     def tell(self, kind: str, task: TaskRow, at: float, data: dict[str, Any] | None = None) -> None:
@@ -86,16 +92,24 @@ class WriteBatch:
             self.add["delayed_insert"]((self._namespace.ns, task.queue, due_at, task.seq))
         self.queues.add(task.queue)
 
-    def wait_again(self, task: TaskRow, due_at: float) -> None:
+    def leave(self, task: TaskRow) -> None:
+        """Give up the lease; the state is the one before the start."""
         self._leave(task.seq)
         task.worker = task.started_at = None
         task.state, task.updated_at = waiting_state(task.attempt).value, self.now
         self.change(task)
+
+    def wait_again(self, task: TaskRow, due_at: float) -> None:
+        self.leave(task)
         self.enter(task, due_at)
 
-    def end(self, task: TaskRow, state: str, error: TaskError | None) -> None:
-        self._close(task, state, error)
-        self.change(task, ended_at=self.now, keeps_body=False)
+    def cancel(self, task: TaskRow, error: TaskError, *, is_revivable: bool = False, passes: bool = False) -> None:
+        self._close(task, "cancelled", error)
+        self.change(task, ended_at=self.now, keeps_body=is_revivable)
+        if passes:
+            self.add["task_pass"]((task.seq,))
+        if task.awaited:
+            (self.succeeded if passes else self.failed).append(task.seq)
 
     def succeed(self, task: TaskRow, payload: msgspec.Raw) -> None:
         self._changed.pop(task.seq, None)
@@ -104,10 +118,12 @@ class WriteBatch:
         row = (task.fence, task.started_at, self.now, task.worker, task.meta, bytes(payload), task.seq)
         self.add["task_done_noted"](row)
         self._topics.add("done")
+        if task.awaited:
+            self.succeeded.append(task.seq)
 
     def succeed_fast(self, row: LeasedRow, payload: msgspec.Raw, worker: str, ran_seconds: float | None) -> None:
         """The most frequent ending by far: no detour here that it does not need."""
-        seq, id, name, queue, state, attempt, fence, enqueued_at, started_at, _ = row
+        seq, id, name, queue, state, attempt, fence, enqueued_at, started_at, _, awaited = row
         now = self.now
         if ran_seconds is not None and state != "running":
             started_at = moment(now - ran_seconds)
@@ -116,11 +132,15 @@ class WriteBatch:
         # A bytearray, because sqlite3 asks its adapters what to make of bytes.
         self._done((fence, started_at, now, worker, bytearray(payload), seq))
         self._leave(seq)
+        if awaited:
+            self.succeeded.append(seq)
 
     def fail(self, task: TaskRow, settlement: Dead, facts: dict[str, Any] | None = None) -> None:
         """The envelope stays, so that the letter can be replayed."""
         self._close(task, "failed", settlement.error)
         self.change(task)
+        if task.awaited:
+            self.failed.append(task.seq)
         self._dead.append((task.seq, task.queue, task.name, settlement.reason, json_or_none(settlement.meta), self.now))
         for kind in event_kinds(settlement):
             self.tell(kind.value, task, self.now, event_data(settlement, facts))
@@ -132,15 +152,23 @@ class WriteBatch:
             self.add["task_change"](_change_row(task, ended_at, keeps_body))
         if self._left:
             connection.execute(SQL["lease_delete"], (json_text(self._left),))
+        if self._rows["task_done"]:
+            self._topics.add("done")
         for name, rows in self._rows.items():
             if rows:
                 connection.executemany(SQL[name], rows)
+        if self.awaited:
+            connection.execute(SQL["task_await"], (json_text(self.awaited),))
         if self._dead:
             number = self._namespace.first + self._namespace.take_numbers(connection, "dead", len(self._dead))
             connection.executemany(SQL["dead_insert"], [(number + i, *row) for i, row in enumerate(self._dead)])
         if self._lines:
             event_rows.append(connection, self._namespace, self._lines)
             self._topics.add("events")
+        written: list[list[Any]] = [self._lines, self._without_tenant, self._dead, self._left, self.awaited]
+        for rows in (*self._rows.values(), *written):
+            rows.clear()
+        self._changed.clear()
 
     def _add_tenants(self, connection: sqlite3.Connection | sqlite3.Cursor) -> None:
         """Looked up before anything is written, because the end of a task drops its envelope."""

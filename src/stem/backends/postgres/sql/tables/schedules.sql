@@ -10,4 +10,5 @@ CREATE TABLE IF NOT EXISTS schedules (
     state    text NOT NULL,
     PRIMARY KEY (ns, id)
 );
-CREATE INDEX IF NOT EXISTS schedules_due ON schedules (ns, due_at, id) WHERE due_at IS NOT NULL
+CREATE INDEX IF NOT EXISTS schedules_due ON schedules (ns, due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS schedules_revision ON schedules (ns, revision)

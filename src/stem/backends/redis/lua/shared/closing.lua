@@ -1,7 +1,7 @@
 -- End a packed task: copy what its record keeps, without building a table of it. Most endings can be written like this.
 
 -- The record that is kept; `front` is all of it before the sequence number, `middle` and `behind` where to copy from and to.
-local function close(id, key, packed, queue, is_aside, front, middle, behind, is_cancelled)
+local function close(id, key, packed, queue, is_aside, front, middle, behind, is_cancelled, links)
   if packed:byte(HEAD) ~= NONE then
     unleased(id, queue)
   end
@@ -12,22 +12,24 @@ local function close(id, key, packed, queue, is_aside, front, middle, behind, is
     local _, unique = cmsgpack.unpack_limit(packed, 1, behind)
     release(unique, id, is_cancelled)
   end
-  local kept = front .. packed:sub(middle + 1, behind)
+  local kept = front .. packed:sub(middle + 1, behind) .. (links or '')
   write(key, kept)
   end_of(id, true)
   return kept
 end
 
 -- Neighbours in a batch often share the first part of what is kept.
-local held_head, ended_head, last_fence
+local held_head, ended_head, linked_head, ended_linked_head, last_fence
 local opening, last_attempt, last_enqueued
 
--- The record, or false if the lease is not good.
-local function succeed(id, key, packed, fence, run, payload, worker)
+-- The record, or false if the lease is not good. `links_of` returns the last fields of a task that has them.
+local function succeed(id, key, packed, fence, run, payload, worker, links_of)
   if fence ~= last_fence then
     held_head, ended_head, last_fence = packed_head(WIDTH, fence, true), packed_head(ENDED_WIDTH, fence, false), fence
+    linked_head, ended_linked_head = packed_head(LINKED_WIDTH, fence, true), packed_head(LINKED_WIDTH, fence, false)
   end
-  if packed:sub(1, HEAD) ~= held_head then
+  local has_links = links_of and packed:byte(WIDTH_AT) == LINKED_WIDTH
+  if packed:sub(1, HEAD) ~= (has_links and linked_head or held_head) then
     return false
   end
   local middle, state, _, _, is_aside, attempt, enqueued_at, _, _, started_at, _, beat =
@@ -43,8 +45,9 @@ local function succeed(id, key, packed, fence, run, payload, worker)
     last_attempt, last_enqueued = attempt, enqueued_at
     opening = cmsgpack.pack('succeeded', false, false, false, attempt, enqueued_at, NOW, worker)
   end
-  local front = ended_head .. opening .. cmsgpack.pack(started_at, NOW, beat, payload, false)
-  return close(id, key, packed, queue, is_aside, front, middle, behind)
+  local front = (has_links and ended_linked_head or ended_head)
+    .. opening .. cmsgpack.pack(started_at, NOW, beat, payload, false)
+  return close(id, key, packed, queue, is_aside, front, middle, behind, false, has_links and links_of(id, packed, behind))
 end
 
 local function expire(id, key, packed, failure)

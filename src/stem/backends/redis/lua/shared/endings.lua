@@ -26,6 +26,10 @@ local function drop_body(id)
   bodies_gone[#bodies_gone + 1] = PREFIX .. 'b:' .. id
 end
 
+local function drop_links(id)
+  redis.call('UNLINK', PREFIX .. 'b:' .. id, PREFIX .. 'pending:' .. id, PREFIX .. 'dependents:' .. id, PREFIX .. 'steps:' .. id)
+end
+
 local function holder(key)
   if uniques[key] == nil then
     uniques[key] = redis.call('GET', PREFIX .. 'u:' .. key)
@@ -92,14 +96,42 @@ local function write_endings()
   end
 end
 
--- Drop those of the records that ended before the horizon. Ids pushed anew or replayed since are none of them.
+-- Whether a task that waited for this one may still read its record: false, or the moment of an end that has not been
+-- outlived, when to look again. `answers` are remembered, for many wait for the same join.
+local function is_needed(task, horizon, answers)
+  local needed, awaited = false, task[AWAITED]
+  for _, id in ipairs(awaited == true and redis.call('LRANGE', PREFIX .. 'dependents:' .. task[ID], 0, -1) or { awaited }) do
+    if answers[id] == nil then
+      local packed = redis.call('GET', PREFIX .. 't:' .. id)
+      local other = packed and readable(packed)
+      if other and (not TERMINAL[other[STATE]] or other[LETTER] or other[PENDING]) then
+        answers[id] = horizon + RETENTION.results * 500
+      else
+        answers[id] = other and other[ENDS] and math.max(other[FINISHED] or 0, horizon + RETENTION.results * 100) or false
+      end
+    end
+    needed = answers[id] and math.max(needed or 0, answers[id]) or needed
+  end
+  return needed
+end
+
+-- Drop those of the records that ended before the horizon. Ids pushed anew or replayed since are none of them; those that
+-- others need are looked at again later.
 local function drop_records(ids, horizon)
-  local gone, keys = {}, {}
+  local gone, keys, answers = {}, {}, {}
   for i, packed in ipairs(fetch('t:', ids)) do
     local task = packed and readable(packed)
     if not task or TERMINAL[task[STATE]] and not task[LETTER] and (task[FINISHED] or 0) <= horizon then
-      gone[#gone + 1] = ids[i]
-      keys[#keys + 1] = PREFIX .. 't:' .. ids[i]
+      local needed = task and task[AWAITED] and is_needed(task, horizon, answers)
+      if needed then
+        redis.call('ZADD', PREFIX .. 'late', string.format('%d', needed), ids[i])
+      else
+        gone[#gone + 1] = ids[i]
+        keys[#keys + 1] = PREFIX .. 't:' .. ids[i]
+        if task and packed:byte(WIDTH_AT) == LINKED_WIDTH then
+          drop_links(ids[i])
+        end
+      end
     end
   end
   spread(keys, 'DEL')
@@ -107,22 +139,23 @@ local function drop_records(ids, horizon)
   return #gone
 end
 
--- Drop outlived records until `limit` is reached: first what ended here, in the order of time and whole batches of it, then
--- what is to go out of turn.
+-- Drop outlived records, and look at no more than `limit`: first at what ended here, in the order of time and whole batches
+-- of it, then at what is to go out of turn.
 local function forget(horizon, limit)
-  local list, late, dropped = PREFIX .. 'ended', PREFIX .. 'late', 0
-  while dropped < limit do
+  local list, late, dropped, looked = PREFIX .. 'ended', PREFIX .. 'late', 0, 0
+  while looked < limit do
     local entry = redis.call('LINDEX', list, 0)
     if not entry or tonumber(entry:sub(1, 16)) > horizon then
       break
     end
-    dropped = dropped + drop_records(cmsgpack.unpack(entry:sub(17)), horizon)
+    local ids = cmsgpack.unpack(entry:sub(17))
+    dropped, looked = dropped + drop_records(ids, horizon), looked + #ids
     redis.call('LPOP', list)
   end
-  if dropped < limit then
-    local ids = redis.call('ZRANGEBYSCORE', late, '-inf', horizon, 'LIMIT', 0, limit - dropped)
-    dropped = dropped + drop_records(ids, horizon)
+  if looked < limit then
+    local ids = redis.call('ZRANGEBYSCORE', late, '-inf', horizon, 'LIMIT', 0, limit - looked)
     spread(ids, 'ZREM', late)
+    dropped = dropped + drop_records(ids, horizon)
   end
   return dropped
 end

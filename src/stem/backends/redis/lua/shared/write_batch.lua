@@ -1,6 +1,4 @@
 -- A write batch: tasks are read once, changed in Lua, and written by commit() with few commands for the whole batch.
-local NEW = {} -- stands for a task that is pushed right now: nobody holds it
-
 local tasks = {} -- id → task, or packed task as long as nobody has looked into it; false where the store has none
 local changed, changes = {}, 0 -- with their number, for asking a long table its length is a search
 local bodies = {}
@@ -108,6 +106,28 @@ local function enter(id, queue, priority, seq, due)
   end
 end
 
+-- Take what was entered by this script out again.
+local function unenter(list, member)
+  for i = 2, list and list.n or 0, 2 do
+    if list[i] == member then
+      list[i - 1], list[i] = list[list.n - 1], list[list.n]
+      list[list.n - 1], list[list.n], list.n = nil, nil, list.n - 2
+      return 1
+    end
+  end
+  return 0
+end
+
+-- Whether the task was ready or delayed; it is no longer.
+local function leave_queue(task)
+  local id, queue = task[ID], task[QUEUE]
+  local member = string.format('%015d%d', task[SEQ], task[PRIORITY]) .. id
+  return redis.call('ZREM', PREFIX .. 'ready:' .. queue, id)
+    + redis.call('ZREM', PREFIX .. 'delayed:' .. queue, member)
+    + unenter(ready[queue], id)
+    + unenter(delayed[queue], member) > 0
+end
+
 local function unlease(task)
   if task[HELD] then
     task[HELD] = false
@@ -129,7 +149,7 @@ end
 local function wait_again(task, due)
   touch(task)
   unlease(task)
-  task[WORKER], task[STARTED] = false, false
+  task[WORKER], task[STARTED], task[EVENT] = false, false, false
   task[STATE], task[UPDATED] = task[ATTEMPT] == 0 and 'queued' or 'retried', NOW
   task[DUE] = due
   enter(task[ID], task[QUEUE], task[PRIORITY], task[SEQ], due)
@@ -142,6 +162,7 @@ local function retire(task)
   end
   task[EXPIRES], task[VISIBLE], task[ASIDE] = false, false, false
   task[UNIQUE], task[BODY], task[DUE], task[DEATHS], task[LETTER] = nil, nil, nil, nil, nil
+  task[ON_FAILURE], task[RELEASE_DELAY], task[EVENT], task[SINCE] = false, false, false, false
 end
 
 local function finish(task, state, failure)
@@ -152,7 +173,10 @@ local function finish(task, state, failure)
   if task[UNIQUE] then
     release(task[UNIQUE], task[ID], state == 'cancelled')
   end
-  if state ~= 'failed' then
+  if task[AWAITED] then
+    note_end(task[ID], task[AWAITED], state == 'succeeded' or task[PASSES])
+  end
+  if state ~= 'failed' and not task[PENDING] then -- what is pending may be revived
     retire(task)
   end
 end
@@ -175,54 +199,11 @@ local function remove_letter(task)
   dead[task[QUEUE]] = (dead[task[QUEUE]] or 0) - 1
 end
 
--- Whether the task was cancelled: its work is not done, so its key is free.
-local function is_cancelled(id)
-  read_packed({ id })
-  local task = known(id)
-  return task and task[STATE] == 'cancelled'
-end
-
--- Whether a task has the id. One whose record has outlived its retention has it no longer, swept or not.
+-- Whether a task has the id. One whose record has outlived its retention has it no longer, swept or not, unless others
+-- need it.
 local function is_taken(id)
   local task = known(id)
-  return task and not is_outlived(task)
-end
-
--- Take in the push that is packed at this offset; its id must have been read. Returns what became of it (true, false for a
--- known id, or the id that holds its key), and where the next one begins.
-local PUSHED = 8 -- fields of a push
-local function push(packed, offset)
-  local behind, options, id, name, queue, priority, meta, unique, body = cmsgpack.unpack_limit(packed, PUSHED, offset + 1)
-  local first = offset + 3
-  local expires, visible, large, due = false, false, false, NOW
-  if is_taken(id) then
-    return false, behind
-  end
-  if options then
-    first = cmsgpack.unpack_limit(packed, 1, offset + 1) + 1
-    local key, hold = options[6], options[7]
-    local keeper = key and holder(key)
-    if keeper and not is_cancelled(keeper) then
-      return keeper, behind
-    end
-    if key and (not hold or hold > 0) then
-      uniques[key], uniques_set[key] = id, hold and math.ceil(hold / 1000) or -1
-    end
-    expires, visible, large = options[3] and NOW + options[3] or options[4], options[5], options[8]
-    due = options[1] and NOW + options[1] or options[2] or NOW
-  end
-  if large then
-    bodies[#bodies + 1] = PREFIX .. 'b:' .. id
-    bodies[#bodies + 1] = large
-  end
-  local seq = number('seq')
-  tasks[id] = NEW
-  write(PREFIX .. 't:' .. id, new_front(expires, visible, large and true) .. cmsgpack.pack(seq) .. packed:sub(first, behind) .. new_back(due))
-  indexed[entries + 1], indexed[entries + 2] = seq, id
-  entries = entries + 2
-  log(1, 'enqueued', NOW, id, name, queue, 0, false, NOW, false, with_tenant(false, tenant_in(body or large)))
-  enter(id, queue, priority, seq, due)
-  return true, behind
+  return task and not (is_outlived(task) and not is_needed(task, NOW - RETENTION.results * 1000, {}))
 end
 
 local function write_tasks()

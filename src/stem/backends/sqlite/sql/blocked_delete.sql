@@ -1,0 +1,2 @@
+-- End the wait of a task.
+DELETE FROM stem_blocked WHERE seq = ?

@@ -1,0 +1,2 @@
+-- Let a join wait for more tasks.
+UPDATE stem_blocked SET missing = missing + ? WHERE seq = ?
