@@ -72,7 +72,7 @@ class Canvas(ABC, Generic[R_co]):
     aenqueue = asubmit
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.to_dict() == other.to_dict()  # type: ignore[attr-defined]
+        return type(self) is type(other) and isinstance(other, Canvas) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -208,9 +208,7 @@ class Chain(Canvas[R_co]):
     kind = "chain"
 
     def __init__(self, steps: Iterable[Canvas[Any]], **of_all: Any) -> None:
-        self.steps = tuple(
-            inner for step in steps for inner in (step.steps if _is_plain_chain(checked(step)) else (checked(step),))
-        )
+        self.steps = tuple(inner for step in steps for inner in _flat(checked(step)))
         vars(self).update(of_all)
         self.is_empty = all(step.is_empty for step in self.steps)
 
@@ -265,7 +263,7 @@ def end_of(canvas: Canvas[Any], builder: Builder, scope: Scope) -> str:
     """The id of the task or join that will end a chain."""
     end = end_part(canvas)
     if end.kind == "task":
-        return end.call_options.get("id") or builder.new_id()  # type: ignore[attr-defined, no-any-return]
+        return end.call_options.get("id") or builder.new_id()  # type: ignore[attr-defined]
     return builder.canvas_id if scope.is_root else builder.new_id()
 
 
@@ -292,5 +290,5 @@ def of_all(canvas: Canvas[Any]) -> dict[str, Any]:
     return {name: vars(canvas)[name] for name in names if name in vars(canvas)}
 
 
-def _is_plain_chain(step: Canvas[Any]) -> bool:
-    return isinstance(step, Chain) and not of_all(step)
+def _flat(step: Canvas[Any]) -> tuple[Canvas[Any], ...]:
+    return step.steps if isinstance(step, Chain) and not of_all(step) else (step,)
