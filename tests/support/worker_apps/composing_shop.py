@@ -33,10 +33,8 @@ def random_canvas(dice: random.Random, depth: int = 5) -> Canvas[Any]:
     width = dice.randint(1, 50 if depth == 5 else 4)
     parts = [random_canvas(dice, depth - 1) for _ in range(width)]
     kind = dice.choice(("chain", "group", "chord"))
-    if kind == "chain":
-        return chain(*parts[:6])
-    whole: Canvas[Any] = group(*parts) if kind == "group" else group(*parts) | size.s()
-    return whole
+    whole: Canvas[Any] = chain(*parts[:6]) if kind == "chain" else group(*parts)
+    return whole | size.s() if kind == "chord" else whole
 
 
 if __name__ == "__main__":
