@@ -34,7 +34,9 @@ def random_canvas(dice: random.Random, depth: int = 5) -> Canvas[Any]:
     parts = [random_canvas(dice, depth - 1) for _ in range(width)]
     kind = dice.choice(("chain", "group", "chord"))
     whole: Canvas[Any] = chain(*parts[:6]) if kind == "chain" else group(*parts)
-    return whole | size.s() if kind == "chord" else whole
+    if kind == "chord":
+        whole = whole | size.s()
+    return whole
 
 
 if __name__ == "__main__":
