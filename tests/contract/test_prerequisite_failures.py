@@ -263,6 +263,20 @@ def test_a_failure_and_a_success_in_one_batch_count_each_for_itself(store: Store
     assert all(kinds_of(store, id).count(EventKind.RELEASED) == 1 for id in ("d", "run"))
 
 
+def test_a_success_counts_once_for_what_its_own_batch_cancels(store: Store) -> None:
+    """Whatever else waits for it and was cancelled before."""
+    store.broker.push(pushes("gone", "a", "b", "c"))
+    gone, a, b, c = take(store, "gone", "a", "b", "c")
+    store.broker.push([a_push("before", after=["gone", "b"]), a_push("d", after=["a", "b", "c"])])
+    store.broker.settle([dead(gone)], worker=WORKER)
+    store.broker.settle([dead(a), done(b)], worker=WORKER)
+    store.broker.settle([done(c)], worker=WORKER)
+    assert states(store, "before", "d") == ["cancelled", "cancelled"]
+    store.deadletters.replay(DeadFilter())
+    succeed(store, "gone", "a")
+    succeed(store, "before", "d")
+
+
 def test_one_that_fails_after_the_cancellation_still_has_to_be_mended(store: Store) -> None:
     store.broker.push([a_push("a"), a_push("b"), a_push("c", after=["a", "b"])])
     a, b = take(store, "a", "b")
