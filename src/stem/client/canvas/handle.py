@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 
@@ -16,6 +16,9 @@ from stem.core.errors import TaskCancelled, TaskFailed, WaitTimeout
 from stem.core.lifecycle import State
 from stem.core.prerequisites import JOINS, VALUE_OF, first_cause, spawned
 from stem.core.record import TaskError, TaskRecord
+
+if TYPE_CHECKING:
+    from stem.client.canvas.tree import TreeLine
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
