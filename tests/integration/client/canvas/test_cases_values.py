@@ -165,10 +165,8 @@ def test_case_14_what_is_stored_is_linear_in_the_number_of_tasks(kit: Kit, shape
         canvas: Canvas[Any] = kit.keep.s(0)
         for _ in range(count):
             part = group(kit.keep.si(1), kit.keep.si(2))
-            if shape == "sequence":
-                canvas = canvas | chord(part, kit.keep.si(3))
-            else:
-                canvas = chord([canvas, part], kit.keep.si(3))
+            callback = kit.keep.si(3)
+            canvas = canvas | chord(part, callback) if shape == "sequence" else chord([canvas, part], callback)
         pushed: list[bytes] = []
         broker = kit.app.store.broker
         with pytest.MonkeyPatch.context() as patch:
