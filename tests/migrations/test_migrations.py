@@ -16,6 +16,7 @@ from stem.backends import connect
 from stem.contracts.staging import Part
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter
+from stem.core.envelope import Supersedes, Unique
 from stem.core.lifecycle import State
 from stem.core.record import TaskFilter
 from stem.core.settings.app import Retention, Settings
@@ -96,6 +97,37 @@ def test_all_of_it_drains(store: Store, url: str) -> None:
     assert {state(store, id) for id in expected} == {State.SUCCEEDED}
     assert (depth(store).ready, depth(store).delayed, depth(store).running, dead_ids(store)) == (0, 0, 0, [])
     assert store.broker.push([a_push("other", unique="k")])[0].created
+
+
+def test_tasks_of_an_earlier_version_are_waited_for_and_superseded(version: Path, tmp_path: Path) -> None:
+    store = connect(restored_file(version, tmp_path / "stem.db"), Settings(namespace=NAMESPACE, retention=FOR_EVER))
+    try:
+        key = Unique("k", supersedes=Supersedes.WAITING, max_delay_seconds=0.0)
+        (receipt,) = store.broker.push([a_push("newer", unique=key, delay=3600, queue="new")])
+        assert (receipt.created, receipt.superseded, state(store, "unique")) == (True, "unique", State.CANCELLED)
+        names = ["queued", "leased", "finished", "dead", "newer"]
+        store.broker.push([a_push(f"after-{each}", after=[each], queue="new") for each in names])
+        assert ids(claim(store, "new")) == ["newer", "after-finished"]
+        assert state(store, "after-dead") is State.CANCELLED
+        assert store.broker.settle([done(each) for each in claim(store)], worker=WORKER) == []
+        assert ids(claim(store, "new")) == ["after-queued"]
+    finally:
+        store.upkeep.close()
+
+
+def test_new_tasks_wait_for_those_that_were_there(store: Store) -> None:
+    store.broker.push(
+        [
+            a_push("after-all", after=["queued", "large", "finished"]),
+            a_push("after-dead", after=["dead"]),
+            a_push("after-end", after=["finished"], queue="other"),
+        ]
+    )
+    assert ids(claim(store, "other")) == ["after-end"]
+    assert (state(store, "after-all"), state(store, "after-dead")) == (State.QUEUED, State.CANCELLED)
+    store.deadletters.replay(DeadFilter())
+    store.broker.settle([done(each) for each in claim(store)], worker=WORKER)
+    assert {"after-all", "after-dead"} <= set(ids(claim(store)))
 
 
 CHILD_TABLES = Path(__file__).parent / "stores" / "92c331f" / "postgres_child_tables.sql"

@@ -215,6 +215,8 @@ class Twins(RuleBasedStateMachine):
         here = self.model.deadletters.replay(where, delay_seconds=delay_seconds, dry_run=dry_run)
         assert sorted(there) == sorted(here)
         self._newest_first(there)
+        for id in there if not dry_run else ():
+            self.batch_of_death.pop(id, None)
 
     @rule(where=filters, is_meant=seldom)
     def purge_letters(self, where: DeadFilter, is_meant: bool) -> None:

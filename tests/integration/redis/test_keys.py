@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import redis
 
@@ -16,6 +17,7 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter
 from stem.core.envelope import Unique
 from stem.core.heartbeat import Heartbeat
+from stem.core.prerequisites import CASCADE_LIMIT
 from stem.core.record import TaskFilter, moment
 from stem.core.revoke import RevokeRequest
 from stem.core.settings.app import Retention, Settings
@@ -93,6 +95,8 @@ def settle_all(store: Store, count: int) -> None:
 
 def live(store: Store, number: int) -> Iterator[None]:
     """A short life that uses every key there is."""
+    waiting = [a_push(f"g{number}.{each}", after=[f"f{number}"], queue="after") for each in range(CASCADE_LIMIT + 1)]
+    store.broker.push([a_push(f"f{number}", queue="before"), *waiting])
     store.broker.push(
         [
             a_push(f"a{number}", unique="until-done", args={"text": "x" * 2000}),
@@ -119,6 +123,7 @@ def live(store: Store, number: int) -> Iterator[None]:
     store.staging.promote(f"job{number}", [Part("part", 1)])
     first, second = store.broker.claim(["default"], limit=9, lease_seconds=0.0)
     store.broker.start([first.lease], worker="w")
+    store.steps.record(first.lease, "step", msgspec.Raw(b"1"))
     assert store.broker.reclaim(grace_seconds=0.2).returned == []
     until(lambda: len(store.broker.reclaim().returned) == 2)
     yield
@@ -127,6 +132,9 @@ def live(store: Store, number: int) -> Iterator[None]:
     yield
     store.broker.settle([done(first), dead(second)], worker="w")
     yield
+    store.broker.cancel([f"f{number}"])
+    yield
+    store.broker.reclaim()  # goes on with the cancellations
     store.deadletters.purge(DeadFilter())
     store.broker.purge("default")
     store.broker.purge("staged")

@@ -243,7 +243,7 @@ class RedisBroker(Broker):
         )
 
     def _succeed(self, leases: Sequence[Lease], given: tuple[Any, ...]) -> list[Lease]:
-        reply = self._namespace.run("succeed", given) if self._awaited_calls == 0 else 0
+        reply: Any = self._namespace.run("succeed", given) if self._awaited_calls == 0 else 0
         if reply == 0:  # others may wait for one of the tasks
             self._awaited_calls = (self._awaited_calls or AWAITED_CALLS) - 1
             reply = self._namespace.run("succeed_awaited", given)

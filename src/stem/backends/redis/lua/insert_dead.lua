@@ -1,7 +1,7 @@
 -- needs: call tasks entry log endings awaited write_batch prerequisites pushing
 -- Broker.insert_dead: store calls that were run and given up elsewhere as dead letters; a known id is left alone.
--- INPUT {worker, ids}. ARGV[3] the calls in the same order, a packed list. Each call has the fields of a push, as shared/pushing.lua
---   reads them, then attempt, run, error, data, reason, letter; error, data and letter are JSON.
+-- INPUT {worker, ids}. ARGV[3] the calls in the same order, a packed list. Each call has the fields of a push, which
+--   shared/pushing.lua names, without prerequisites: it was run. Then attempt, run, error, data, reason, letter; error, data and letter are JSON.
 -- Reply, packed: for each call true if it was stored, false if its id was known.
 local worker, list = INPUT[1], ARGV[3]
 local offset, made = first_item(list), {}
@@ -32,6 +32,9 @@ for i, id in ipairs(INPUT[2]) do
   local behind, attempt, run, failure, data, reason, letter = cmsgpack.unpack_limit(list, 6, pushed_end)
   offset, made[i] = behind, not is_taken(id)
   if made[i] then
+    if tasks[id] then -- an outlived one
+      drop_links(id)
+    end
     local task = new_task(options_end + 1, pushed_end, options, id)
     tasks[id], task.tenant = task, tenant_in(task[BODY] or options and options[8])
     tell('enqueued', task, NOW)

@@ -1,7 +1,6 @@
 -- needs: call tasks entry log endings awaited write_batch prerequisites pushing
 -- Broker.push: store all tasks or none. A known id is left alone; for a held unique key the holder's id is returned.
--- INPUT {the ids, checks and `awaiting` as shared/pushing.lua has them}. ARGV[3] the pushes in the same order, a packed list; shared/pushing.lua
---   names their fields.
+-- INPUT {the ids, checks, awaiting}. ARGV[3] the pushes in the same order, a packed list. shared/pushing.lua describes all of it.
 -- Reply, packed: for each push true if it was created, false if its id was known, the holder's id, or a list with the id that it
 --   superseded. Or what is missing, with nothing stored: {prerequisite = id} or {join = id}.
 local ids, checks

@@ -1,7 +1,7 @@
 -- needs: call tasks entry log endings awaited closing write_batch prerequisites pushing
 -- Broker.settle: write each ending whole: record, acknowledgement, meta, events, follow-ups.
--- INPUT {worker, ids of all tasks and follow-ups, checks, awaiting}. ARGV[3] a packed list. Each ending is {id, fence, kind, run, meta,
---   number of its follow-ups, payload, facts}, unless it succeeded also {error, data, delay, died, reason, letter, more}; its
+-- INPUT {worker, ids of all tasks and follow-ups, checks, awaiting}. ARGV[3] a packed list. Each ending is {id, fence, kind, run,
+--   meta, number of its follow-ups, payload, facts}, unless it succeeded also {error, data, delay, died, reason, letter, more}; its
 --   follow-ups come next. shared/pushing.lua describes checks, awaiting and follow-ups.
 --   `kind` is the event of the ending; payload, facts, error, data and letter are JSON; meta is key → JSON; `more` are the ids
 --   for which a blocked task waits, the event for which a requeued one does, or whether a cancelled one passes.

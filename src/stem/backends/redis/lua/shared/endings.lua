@@ -99,8 +99,11 @@ end
 -- Whether a task that waited for this one may still read its record: false, or the moment of an end that has not been
 -- outlived, when to look again. `answers` are remembered, for many wait for the same join.
 local function is_needed(task, horizon, answers)
-  local needed, awaited = false, task[AWAITED]
-  for _, id in ipairs(awaited == true and redis.call('LRANGE', PREFIX .. 'dependents:' .. task[ID], 0, -1) or { awaited }) do
+  local others = { task[AWAITED] or nil }
+  if task[AWAITED] == true then
+    others = redis.call('LRANGE', PREFIX .. 'dependents:' .. task[ID], 0, -1)
+  end
+  for _, id in ipairs(others) do
     if answers[id] == nil then
       local packed = redis.call('GET', PREFIX .. 't:' .. id)
       local other = packed and readable(packed)
@@ -110,9 +113,11 @@ local function is_needed(task, horizon, answers)
         answers[id] = other and other[ENDS] and math.max(other[FINISHED] or 0, horizon + RETENTION.results * 100) or false
       end
     end
-    needed = answers[id] and math.max(needed or 0, answers[id]) or needed
+    if answers[id] then
+      return answers[id]
+    end
   end
-  return needed
+  return false
 end
 
 -- Drop those of the records that ended before the horizon. Ids pushed anew or replayed since are none of them; those that

@@ -49,7 +49,7 @@ local function failure_of(task)
     local is_read, given = pcall(cjson.decode, task[ERROR] or '')
     local is_told = is_read and type(given) == 'table' and type(given.type) == 'string' and type(given.message) == 'string'
     local cause = task[ID]
-    if is_told and given.type == 'PrerequisiteFailed' then
+    if is_told and task[STATE] == 'cancelled' and given.type == 'PrerequisiteFailed' then
       task.failure, cause = task[ERROR], given.message:match('^[^ ]*')
     else
       local how = task[STATE] == 'failed' and 'failed' or 'was cancelled'
@@ -113,46 +113,45 @@ local function add_dependent(task, id)
   end
 end
 
--- Let a task wait for others, which have been read; false if it need not and is still to be queued.
-local function block(task, after, is_told)
-  local id, pending, seen, failed_one, is_released = task[ID], {}, {}, nil, false
+-- Note for whom the task waits, all of which have been read. Returns the ids that are pending, and the first that has failed
+-- already, unless a failure just counts.
+local function pending_of(task, after)
+  local pending, seen, failed_one = {}, {}, nil
   for _, other in ipairs(after) do
     local is_new = fresh[other] and type(tasks[other]) == 'string'
-    local prerequisite = not seen[other] and not is_new and known(other)
-    if is_new and not seen[other] then
+    local prerequisite = not is_new and not seen[other] and known(other)
+    if prerequisite and not fresh[other] then
+      add_dependent(prerequisite, task[ID])
+    end
+    if is_new and not seen[other] or prerequisite and not TERMINAL[prerequisite[STATE]] then
       pending[#pending + 1] = other
-    elseif prerequisite then
-      if not fresh[other] then
-        add_dependent(prerequisite, id)
-      end
-      if not TERMINAL[prerequisite[STATE]] then
-        pending[#pending + 1] = other
-      elseif not has_succeeded(prerequisite) and task[ON_FAILURE] == 'only' then
-        is_released = true
-      elseif not has_succeeded(prerequisite) and task[ON_FAILURE] ~= 'run' then
-        pending[#pending + 1] = other
-        failed_one = failed_one or prerequisite
-      end
+    elseif prerequisite and not has_succeeded(prerequisite) and task[ON_FAILURE] ~= 'run' then
+      pending[#pending + 1] = other
+      failed_one = failed_one or prerequisite
     end
     seen[other] = true
   end
-  if is_released then
-    return false
-  end
-  if #pending > 0 then
+  return pending, failed_one
+end
+
+-- Let a task wait for others; false if it need not and is still to be queued.
+local function block(task, after, is_told)
+  local pending, failed_one = pending_of(task, after)
+  local runs_only_on_failure = task[ON_FAILURE] == 'only' and #after > 0
+  if #pending > 0 and not (failed_one and runs_only_on_failure) then
     touch(task)
     task[PENDING] = true
-    spread(pending, 'SADD', PREFIX .. 'pending:' .. id)
+    spread(pending, 'SADD', PREFIX .. 'pending:' .. task[ID])
   end
-  if failed_one then
+  if failed_one and not runs_only_on_failure then
     cancel_for(task, failed_one)
-  elseif #pending > 0 then
-    redis.call('ZADD', PREFIX .. 'blocked:' .. task[QUEUE], task[SEQ], id)
+  elseif #pending > 0 and not failed_one then
+    redis.call('ZADD', PREFIX .. 'blocked:' .. task[QUEUE], task[SEQ], task[ID])
     redis.call('SADD', PREFIX .. 'queues', task[QUEUE])
     if not is_told then
       tell('blocked', task, NOW, string.format('{"missing":%d}', #pending))
     end
-  elseif task[ON_FAILURE] == 'only' and #after > 0 then
+  elseif runs_only_on_failure and not failed_one then
     cancel_because(task, 'not-needed')
   elseif task[ENDS] then
     join(task)

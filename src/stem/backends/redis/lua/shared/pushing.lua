@@ -47,17 +47,36 @@ local function supersede(id, mode)
   return id, since
 end
 
--- Let a new task wait for what its push names; false if it need not.
-local function block_new(task, links, delay, since)
-  local after, on_failure, ends, into = unpack(links)
+-- Store a new task that waits for others, or is added to a join, or belongs to a series. Returns when it is due; nil if it
+-- is blocked or has ended.
+local function link_new(task, links, delay, since)
+  local after, on_failure, ends, into, _, most = unpack(links)
+  touch(task)
   task[ON_FAILURE], task[ENDS] = after and on_failure, ends
   task[RELEASE_DELAY], task[SINCE] = after and delay, since < NOW and since
-  tasks[task[ID]] = task
-  touch(task)
   if into then
     add_member(into, task[ID])
   end
-  return (after or ends) and block(task, after or {})
+  if (after or ends) and block(task, after or {}) then
+    return nil
+  end
+  task[DUE] = math.min(delay and NOW + delay or task[DUE], most and since + most or math.huge)
+  return task[DUE]
+end
+
+-- The unique key of a push: whether it may be stored, else the holder; whom it superseded; and when its series began.
+local function take_key(id, key, hold, mode)
+  local keeper, superseded, since = holder(key), nil, NOW
+  if keeper and not is_cancelled(keeper) then
+    if not mode then
+      return keeper
+    end
+    superseded, since = supersede(keeper, mode)
+  end
+  if not hold or hold > 0 then
+    uniques[key], uniques_set[key] = id, hold and math.ceil(hold / 1000) or -1
+  end
+  return nil, superseded, since
 end
 
 -- Take in the push that is packed at this offset; its id, and those that it names, must have been read. Returns what became
@@ -65,59 +84,42 @@ end
 -- one begins.
 local function push(packed, offset)
   local behind, options, id, name, queue, priority, meta, unique, body = cmsgpack.unpack_limit(packed, PUSHED, offset + 1)
-  local first = offset + 3
-  local delay, expires, visible, large, links, due, since = false, false, false, false, false, NOW, NOW
-  local superseded
   if is_taken(id) then
     return false, behind
   end
+  local first, delay, due, lifetime, expires, visible = offset + 3, false, NOW, false, false, false
+  local key, hold, large, links, keeper, superseded, since = false, false, false, false, nil, nil, NOW
   if options then
     first = cmsgpack.unpack_limit(packed, 1, offset + 1) + 1
-    local key, hold = options[6], options[7]
-    local keeper = key and holder(key)
-    links = options[9]
-    if keeper and not is_cancelled(keeper) then
-      if not (links and links[5]) then
+    delay, due, lifetime, expires, visible, key, hold, large, links = unpack(options)
+    due, expires = due or NOW, lifetime and NOW + lifetime or expires
+    if key then
+      keeper, superseded, since = take_key(id, key, hold, links and links[5])
+      if keeper then
         return keeper, behind
       end
-      superseded, since = supersede(keeper, links[5])
     end
-    if key and (not hold or hold > 0) then
-      uniques[key], uniques_set[key] = id, hold and math.ceil(hold / 1000) or -1
-    end
-    expires, visible, large = options[3] and NOW + options[3] or options[4], options[5], options[8]
-    delay, due = options[1], options[2] or NOW
   end
   if tasks[id] then -- an outlived one
     drop_links(id)
   end
-  if large then
-    bodies[#bodies + 1] = PREFIX .. 'b:' .. id
-    bodies[#bodies + 1] = large
+  if large and links then -- it may be read, and dropped, before the end of this script
+    redis.call('SET', PREFIX .. 'b:' .. id, large)
+  elseif large then
+    bodies[#bodies + 1], bodies[#bodies + 2] = PREFIX .. 'b:' .. id, large
   end
-  local seq = number('seq')
-  local front = new_front(expires, visible, large and true)
-  local rest = cmsgpack.pack(seq) .. packed:sub(first, behind) .. new_back(links and due or delay and NOW + delay or due)
+  local seq, front = number('seq'), new_front(expires, visible, large and true)
+  due = not links and delay and NOW + delay or due
+  local rest = cmsgpack.pack(seq) .. packed:sub(first, behind) .. new_back(due)
   tasks[id] = awaiting[id] and awaited_task(id, front, rest) or front .. rest
   write(PREFIX .. 't:' .. id, tasks[id])
   indexed[entries + 1], indexed[entries + 2] = seq, id
   entries = entries + 2
   log(1, 'enqueued', NOW, id, name, queue, 0, false, NOW, false, with_tenant(false, tenant_in(body or large)))
-  if links then
-    if large then -- which may be read, and dropped, before the end of this script
-      redis.call('SET', PREFIX .. 'b:' .. id, large)
-      bodies[#bodies], bodies[#bodies - 1] = nil, nil
-    end
-    local task = known(id)
-    if block_new(task, links, delay, since) then
-      return superseded and { superseded } or true, behind
-    end
-    due = math.min(delay and NOW + delay or due, links[6] and since + links[6] or math.huge)
-    task[DUE] = due
-  else
-    due = delay and NOW + delay or due
+  due = not links and due or links and link_new(known(id), links, delay, since)
+  if due then
+    enter(id, queue, priority, seq, due)
   end
-  enter(id, queue, priority, seq, due)
   return superseded and { superseded } or true, behind
 end
 
