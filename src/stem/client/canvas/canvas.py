@@ -141,13 +141,12 @@ class Canvas(ABC, Generic[R_co]):
 
     def replacement(self, context: "TaskContext") -> tuple[list[Push], str]:
         """The pushes that put it in the place of a running task, and the task whose value counts. Raises UsageError."""
-        return replacement(self, self.store_connection(), context)
+        return replacement(self, context.store_connection, context)
 
     def spawned(self, context: "TaskContext", join_id: str) -> tuple[list[Push], list[TaskHandle[Any]]]:
         """The pushes that make it a further member of a group, and handles to what ends its members."""
-        store_connection = self.store_connection()
-        pushes, ids = spawned_members(self, store_connection, context, join_id)
-        return pushes, [TaskHandle(store_connection, id, TaskRecord.result) for id in ids]
+        pushes, ids = spawned_members(self, context.store_connection, context, join_id)
+        return pushes, [TaskHandle(context.store_connection, id, TaskRecord.result) for id in ids]
 
     def build_members(
         self,

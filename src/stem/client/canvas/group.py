@@ -27,6 +27,7 @@ class Group(Canvas[list[R_co]]):
     def __init__(self, members: Iterable[Canvas[R_co]], *, partial: bool = False, **of_all: Any) -> None:
         self._members: list[Canvas[R_co]] | None = None
         self._stream: Iterator[Canvas[R_co]] | None = None
+        self._first: list[Canvas[R_co]] | None = None  # of a generator, once it is known
         if isinstance(members, list | tuple):
             self._members = [checked(member) for member in members]
         else:
@@ -46,19 +47,11 @@ class Group(Canvas[list[R_co]]):
         """Whether it has no members. Of a generator the first is read for it."""
         if self._members is not None:
             return all(member.is_empty for member in self._members)
-        stream = self._taken()
-        first = list(islice(stream, 1))
-        self._stream = chained(first, stream)
-        return not first
+        return not self._look()
 
     def parts(self) -> Iterable[Canvas[Any]]:
         """One member is enough to know the app; the others are checked when they are built."""
-        if self._members is not None:
-            return self._members
-        stream = self._taken()
-        first = [checked(member) for member in islice(stream, 1)]
-        self._stream = chained(first, stream)
-        return first
+        return self._look() if self._members is None else self._members
 
     def decode(self, value: msgspec.Raw) -> Any:
         # The value of one who ended the chain early need not be a list.
@@ -100,6 +93,14 @@ class Group(Canvas[list[R_co]]):
         made.partial = True
         return made
 
+    def _look(self) -> list[Canvas[R_co]]:
+        """Read the first member of a generator."""
+        if self._first is None:
+            stream = self._taken()
+            self._first = [checked(member) for member in islice(stream, 1)]
+            self._stream = chained(self._first, stream)
+        return self._first
+
     def _taken(self) -> Iterator[Canvas[R_co]]:
         stream, self._stream = self._stream, None
         if stream is None:
@@ -112,7 +113,7 @@ class Group(Canvas[list[R_co]]):
 
     def _changed(self, **changes: Any) -> Self:
         made = type(self)([], partial=self.partial, **{**of_all(self), **changes})
-        made._members, made._stream = self._members, self._stream
+        made._members, made._stream, made._first = self._members, self._stream, self._first
         if self._members is None:
             self._stream = None
         return made
