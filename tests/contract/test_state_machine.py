@@ -14,4 +14,4 @@ def test_each_store_walks_in_step_with_the_model(store_url: str) -> None:
 
 @pytest.mark.timeout(900)
 def test_graphs_steps_and_series_go_the_same_way_in_each_store(store_url: str) -> None:
-    run_state_machine_as_test(lambda: GraphTwins(store_url), settings=bounds(50, 30))  # type: ignore[arg-type]
+    run_state_machine_as_test(lambda: GraphTwins(store_url), settings=bounds(40, 25))  # type: ignore[arg-type]
