@@ -57,7 +57,7 @@ def test_every_join_ends_once_while_its_members_end_and_others_begin_to_wait_for
         for number in range(mine, len(late), 2):
             crowded.broker.push([a_join(late[number], *members[number::3])])
 
-    at_once(*[lambda n=n: settle(n) for n in range(SETTLERS)], *[lambda n=n: add(n) for n in range(2)])  # type: ignore[misc]
+    at_once(*[lambda n=n: settle(n) for n in range(SETTLERS)], *[lambda n=n: add(n) for n in range(2)])
     assert sorted(joined(crowded)) == sorted([*late, *(f"j{number:02}" for number in range(JOINS))])
     assert (depth(crowded).blocked, depth(crowded).running) == (0, 0)
 
@@ -73,7 +73,7 @@ def test_failures_replays_and_successes_at_the_same_time_leave_nobody_behind(cro
         for place, each in enumerate(claimed[mine::4]):
             assert crowded.broker.settle([dead(each) if place % 5 == 4 else done(each)], worker=WORKER) == []
 
-    at_once(*[lambda n=n: settle(n) for n in range(4)])  # type: ignore[misc]
+    at_once(*[lambda n=n: settle(n) for n in range(4)])
     assert state(crowded, "last") is State.CANCELLED
     assert depth(crowded).blocked == 0
     crowded.deadletters.replay(DeadFilter())
@@ -83,7 +83,7 @@ def test_failures_replays_and_successes_at_the_same_time_leave_nobody_behind(cro
         for each in again[mine::4]:
             assert crowded.broker.settle([done(each)], worker=WORKER) == []
 
-    at_once(*[lambda n=n: mend(n) for n in range(4)])  # type: ignore[misc]
+    at_once(*[lambda n=n: mend(n) for n in range(4)])
     assert sorted(joined(crowded)) == [f"j{number}" for number in range(5)]
     assert ids(claim(crowded)) == ["last"]
 
