@@ -21,6 +21,8 @@ DECLARE
     _missing integer[];
     _causes text[];
     _counted text[];
+    _met text[];
+    _else text[];
     _late text[];
     _cancelled integer;
     _back record;
@@ -49,6 +51,7 @@ BEGIN
             ) m
         );
         _ended := '{}';
+        _met := '{}';
         IF _rows <> '{}' THEN
             WITH told AS MATERIALIZED (
                 SELECT d.entry, count(*) FILTER (WHERE d.is_ok)::integer AS successes, count(*)::integer AS ends,
@@ -80,8 +83,8 @@ BEGIN
                    array_agg(missing ORDER BY place) FILTER (WHERE is_ended),
                    array_agg(error ORDER BY place) FILTER (WHERE is_ended),
                    array_agg(entry) FILTER (WHERE on_failure = 'run'), array_agg(entry) FILTER (WHERE kind = 'C' AND rank > _left),
-                   count(*) FILTER (WHERE kind = 'C' AND is_ended)
-            INTO _release, _end, _kinds, _missing, _causes, _counted, _late, _cancelled
+                   count(*) FILTER (WHERE kind = 'C' AND is_ended), array_agg(entry)
+            INTO _release, _end, _kinds, _missing, _causes, _counted, _late, _cancelled, _met
             FROM (SELECT d.*, kind IN ('J', 'N') OR kind = 'C' AND rank <= _left AS is_ended FROM decided d) d;
             _left := _left - _cancelled;
 
@@ -102,10 +105,16 @@ BEGIN
             END IF;
         END IF;
 
-        IF true = ANY (_oks) AND cardinality(_rows) < (SELECT count(DISTINCT d.entry) FROM unnest(_entries) AS d (entry)) THEN
-            _back := count_revivable(_ns, ARRAY(SELECT s.entry FROM unnest(_oks, _entries) AS s (is_ok, entry) WHERE s.is_ok));
-            told_queues := told_queues || coalesce(_back.queues, '{}');
-            _ended := _ended || coalesce(_back.joined, '{}');
+        IF true = ANY (_oks) THEN
+            _else := ARRAY(
+                SELECT s.entry FROM unnest(_oks, _entries) AS s (is_ok, entry)
+                WHERE s.is_ok AND NOT EXISTS (SELECT FROM unnest(_met) AS m (entry) WHERE m.entry = s.entry)
+            );
+            IF _else <> '{}' THEN
+                _back := count_revivable(_ns, _else);
+                told_queues := told_queues || coalesce(_back.queues, '{}');
+                _ended := _ended || coalesce(_back.joined, '{}');
+            END IF;
         END IF;
         told_ended := told_ended || _ended;
     END LOOP;
