@@ -115,6 +115,7 @@ def _built(
         )
         builder.note(canvas.kind, scope)
         builder.join(value, (), source, scope, builder.canvas_id, OnFailure.CANCEL)
+        builder.run(canvas.attach(builder, builder.canvas_id, scope, with_errors=False))
     else:
         end_id = builder.run(canvas.build(builder, source, scope, None))
         if end_id != builder.canvas_id:

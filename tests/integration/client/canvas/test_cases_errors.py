@@ -172,7 +172,8 @@ def test_case_32_an_empty_replacement_is_refused(kit: Kit) -> None:
 
     @kit.app.task
     def empty(ctx: TaskContext) -> int:
-        for canvas in (group(), chain(), chain(group())):
+        empty_ones: list[Canvas[Any]] = [group(), chain(), chain(group())]
+        for canvas in empty_ones:
             with pytest.raises(UsageError, match=f"cannot be replaced by an empty {canvas.kind}") as caught:
                 ctx.replace(canvas)
             refused.append(str(caught.value))

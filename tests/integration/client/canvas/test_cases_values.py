@@ -170,7 +170,7 @@ def test_case_14_what_is_stored_is_linear_in_the_number_of_tasks(kit: Kit, shape
         pushed: list[bytes] = []
         broker = kit.app.store.broker
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(broker), "push", lambda _self, pushes: pushed.append(msgspec.json.encode(pushes)) or [])
+            patch.setattr(type(broker), "push", lambda _self, pushes: pushed.append(msgspec.json.encode(pushes)))
             canvas.submit()
         return len(pushed[0])
 
