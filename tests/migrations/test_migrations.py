@@ -189,6 +189,7 @@ def test_a_process_of_an_earlier_version_goes_on_pushing(postgres_server: Postgr
         store.upkeep.close()
 
 
+<<<<<<< HEAD
 def test_a_worker_of_an_earlier_version_goes_on_claiming(postgres_server: PostgresServer) -> None:
     """It calls functions by the names, and reads the columns, that it knows."""
     store = connect(restored_schema(VERSIONS[-1], postgres_server), Settings(namespace=NAMESPACE))
@@ -203,6 +204,21 @@ def test_a_worker_of_an_earlier_version_goes_on_claiming(postgres_server: Postgr
             ]
             (empty,) = connection.execute(claim_two.encode(), [NAMESPACE]).fetchall()
             assert empty == (None,) * 7
+=======
+def test_a_process_of_an_earlier_version_goes_on_settling(postgres_server: PostgresServer) -> None:
+    store = connect(restored_schema(VERSIONS[-1], postgres_server), Settings(namespace=NAMESPACE))
+    store.broker.push([a_push("a", queue="new"), a_push("b", queue="new"), a_push("c", queue="new", after=["a", "b"])])
+    a, b = claim(store, "new")
+    try:
+        with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+            query = f"SELECT * FROM {SCHEMA}.settle_done(%s, 'old', %s, %s, '', 'null', '', '')"
+            held = connection.execute(query.encode(), [NAMESPACE, a.lease.id, str(a.lease.fence)]).fetchall()
+            assert held == [(None,)]
+            query = f"SELECT * FROM {SCHEMA}.settle(%s, 'old', %s, %s, '', 'null', '', '', 'D', '', '', '', '', '{{}}')"
+            held = connection.execute(query.encode(), [NAMESPACE, b.lease.id, str(b.lease.fence)]).fetchall()
+            assert held == [(None,)]
+        assert ids(claim(store, "new")) == ["c"]
+>>>>>>> c-postgres
     finally:
         store.upkeep.close()
 
