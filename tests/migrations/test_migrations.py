@@ -189,7 +189,6 @@ def test_a_process_of_an_earlier_version_goes_on_pushing(postgres_server: Postgr
         store.upkeep.close()
 
 
-<<<<<<< HEAD
 def test_a_worker_of_an_earlier_version_goes_on_claiming(postgres_server: PostgresServer) -> None:
     """It calls functions by the names, and reads the columns, that it knows."""
     store = connect(restored_schema(VERSIONS[-1], postgres_server), Settings(namespace=NAMESPACE))
@@ -204,7 +203,10 @@ def test_a_worker_of_an_earlier_version_goes_on_claiming(postgres_server: Postgr
             ]
             (empty,) = connection.execute(claim_two.encode(), [NAMESPACE]).fetchall()
             assert empty == (None,) * 7
-=======
+    finally:
+        store.upkeep.close()
+
+
 def test_a_process_of_an_earlier_version_goes_on_settling(postgres_server: PostgresServer) -> None:
     store = connect(restored_schema(VERSIONS[-1], postgres_server), Settings(namespace=NAMESPACE))
     store.broker.push([a_push("a", queue="new"), a_push("b", queue="new"), a_push("c", queue="new", after=["a", "b"])])
@@ -218,7 +220,6 @@ def test_a_process_of_an_earlier_version_goes_on_settling(postgres_server: Postg
             held = connection.execute(query.encode(), [NAMESPACE, b.lease.id, str(b.lease.fence)]).fetchall()
             assert held == [(None,)]
         assert ids(claim(store, "new")) == ["c"]
->>>>>>> c-postgres
     finally:
         store.upkeep.close()
 
