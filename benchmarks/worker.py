@@ -257,7 +257,7 @@ def cpu_of(processes: list[psutil.Process]) -> float:
 
 def is_empty() -> bool:
     depth = shop.app.store.broker.depth(["default"])["default"]
-    return depth.ready + depth.delayed + depth.running == 0
+    return depth.ready + depth.delayed + depth.running + depth.blocked == 0
 
 
 def waiting() -> int:

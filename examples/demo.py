@@ -19,7 +19,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from stem import InvalidArguments, State, TaskFailed, TaskHandle
+from stem import InvalidArguments, State, TaskFailed, TaskHandle, chain, group
 from stem.core.delivery import DeadFilter, Ending
 from stem.core.outcome import Done
 
@@ -44,6 +44,8 @@ def main() -> int:
     rows = play(many_calls, lost_lease, order_and_delay, refusals)
     with worker("one"):
         rows += play(hundreds, duplicates, retry, dead_letter, limits, crash_loop, progress, rate_limit, inline)
+    with worker("composer"):
+        rows += play(chord, mended_chain, durable_steps)
     rows += play(killed_worker, warm_stop, schedule, history, spark_report)
     return show(rows)
 
@@ -247,17 +249,48 @@ def schedule() -> Iterator[Row]:
         found = app.store.schedules.get("squares")
         sent = [app.handle(run.task_id) for run in found.state.history if run.task_id] if found else []
         yield "values of a task that ran every second", {9}, {each.get(PATIENCE_SECONDS) for each in sent}
-        instants = {each.status().meta["instant"] for each in sent}
+        instants = {each.status().meta["scheduledFor"] for each in sent}
         yield "instants that were enqueued twice", 0, len(sent) - len(instants)
+
+
+def chord() -> Iterator[Row]:
+    """A callback waits for all members of a group, and gets their values in order."""
+    handle = (group(tasks.square.s(n) for n in range(100)) | tasks.total.s()).submit()
+    yield "sum of a hundred squares, by a chord", sum(n * n for n in range(100)), handle.get(PATIENCE_SECONDS)
+    yield "tasks of the chord that succeeded", 101, handle.status().counts[State.SUCCEEDED]
+
+
+def mended_chain() -> Iterator[Row]:
+    """A link fails, what follows is cancelled; mended and resumed, the rest goes on and nothing runs twice."""
+    handle = chain(tasks.square.s(4), tasks.bind_book.s(), tasks.shelve.s()).submit()
+    try:
+        handle.get(PATIENCE_SECONDS)
+    except TaskFailed as failure:
+        yield "a chain whose middle fails", "RuntimeError: out of glue", str(failure).partition("attempt: ")[2]
+    (place / "glue").touch()
+    stem("canvas", "resume", handle.id)
+    yield "mended and resumed from the command line", "book of 16 pages shelved", handle.get(PATIENCE_SECONDS)
+
+
+def durable_steps() -> Iterator[Row]:
+    """A task that waits for an approval holds no slot, and repeats none of its steps."""
+    handle = tasks.order.enqueue(7)
+    until(lambda: len(app.store.steps.all(handle.id)) == 2)
+    stem("task", "signal", handle.id, "approved", "--data", '"ada"')
+    yield "a task that waited for an event", "order 7 paid once, approved by ada", handle.get(PATIENCE_SECONDS)
 
 
 def history() -> Iterator[Row]:
     """Every change left its event."""
     kinds = count_events()
-    ended = kinds["succeeded"] + kinds["expired"] + kinds["failed"] - kinds["replayed"]
+    ended = kinds["succeeded"] + kinds["joined"] + kinds["expired"] + kinds["failed"] - kinds["replayed"]
     yield "events: enqueued = ended − replayed", kinds["enqueued"], ended
     depth = app.store.broker.depth().values()
-    yield "tasks left waiting or running", 0, sum(each.ready + each.delayed + each.running for each in depth)
+    yield (
+        "tasks left waiting or running",
+        0,
+        sum(each.ready + each.delayed + each.running + each.blocked for each in depth),
+    )
     yield "dead letters: the hung one and the crashed one", 2, sum(each.dead for each in depth)
 
 
@@ -281,7 +314,7 @@ def spark_report() -> Iterator[Row]:
     kinds = count_events()
     yield "events in the lake", kinds.total(), sum(batches)
     yield "successes that Spark counted", kinds["succeeded"], made.now.succeeded
-    yield "kinds of failures among them", 4, len(made.failures)
+    yield "kinds of failures among them", 5, len(made.failures)
 
 
 # The props

@@ -17,6 +17,37 @@ def square(n: int) -> int:
     return n * n
 
 
+@app.task(name="math.total")
+def total(values: list[int]) -> int:
+    return sum(values)
+
+
+@app.task(name="book.bind", max_retries=0)
+def bind_book(pages: int) -> str:
+    if not (place / "glue").exists():
+        raise RuntimeError("out of glue")
+    return f"book of {pages} pages"
+
+
+@app.task(name="book.shelve")
+def shelve(book: str) -> str:
+    return f"{book} shelved"
+
+
+@app.task(name="order.place")
+def order(ctx: TaskContext, number: int) -> str:
+    """Pays once, whatever happens afterwards, and then waits until somebody approves."""
+    payments = ctx.step("pay", _pay)
+    who = ctx.wait_event("approved", timeout="5m")
+    return f"order {number} paid {'once' if payments == 1 else payments}, approved by {who}"
+
+
+def _pay() -> int:
+    with (place / "payments").open("a") as ledger:
+        ledger.write("paid\n")
+    return len((place / "payments").read_text().splitlines())
+
+
 @app.task(name="mail.send", queue="mail", retry=Fixed(0.05), max_retries=3)
 def send_mail(ctx: TaskContext, to: str, times_down: int = 0) -> str:
     """The mail server is down at the first attempts."""

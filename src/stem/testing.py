@@ -17,6 +17,7 @@ from stem.backends import memory
 from stem.client.app import Stem
 from stem.client.canvas.values import StoredValue, stored_value
 from stem.client.run.attempt import attempt
+from stem.contracts.broker import Broker
 from stem.contracts.steps import Step
 from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Ending, Lease, Report
@@ -26,6 +27,9 @@ from stem.runtime.clock import FakeClock as FakeClock
 
 WORKER = "stem-testing"
 LEASE_SECONDS = 300.0
+OFTEN = (
+    200  # attempts before which the queues are looked for anew each time, which reads all tasks; then once in as many
+)
 
 # The apps whose tasks are being run, as seen from within those tasks, whichever thread they go on in.
 _running: ContextVar[frozenset[Stem]] = ContextVar("_running", default=frozenset())
@@ -92,11 +96,13 @@ def run_pending(app: Stem, *, queues: Sequence[str] | None = None, limit: int | 
     broker, ran, outer = app.store.broker, 0, _running.get()
     if app not in outer:  # else the lease of the task that calls this might be taken from it
         broker.reclaim()
-    token = _running.set(outer | {app})
+    token, names = _running.set(outer | {app}), list(queues or ())
     try:
         while limit is None or ran < limit:
-            names = list(broker.depth()) if queues is None else queues
-            deliveries = broker.claim(names, limit=1, lease_seconds=LEASE_SECONDS) if names else []
+            deliveries = _claimed(broker, names) if queues is not None or (ran >= OFTEN and ran % OFTEN) else []
+            if not deliveries and queues is None:
+                names = list(broker.depth())
+                deliveries = _claimed(broker, names)
             if not deliveries:
                 break
             run(app, deliveries[0])
@@ -104,6 +110,10 @@ def run_pending(app: Stem, *, queues: Sequence[str] | None = None, limit: int | 
     finally:
         _running.reset(token)
     return ran
+
+
+def _claimed(broker: Broker, queues: Sequence[str]) -> list[Delivery]:
+    return broker.claim(queues, limit=1, lease_seconds=LEASE_SECONDS) if queues else []
 
 
 def run(app: Stem, delivery: Delivery) -> None:

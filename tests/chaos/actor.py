@@ -55,6 +55,10 @@ STEPS: dict[str, Step] = {
         [done(hands["b0"], "late"), dead(hands["b21"]), retry(hands["b31"], then=pushes("f3", queue="second"))],
         worker=WORKER,
     ),
+    "push-graph": lambda store, hands: store.broker.push(
+        [a_push("root", queue="second"), *(a_push(f"g{n}", queue="second", after=["root"]) for n in range(40))]
+    ),
+    "cancel-graph": lambda store, hands: store.broker.cancel(["root"]),
     "replay": lambda store, hands: store.deadletters.replay(DeadFilter()),
     "purge": lambda store, hands: store.broker.purge("junk"),
     "prune": lambda store, hands: store.upkeep.prune(),

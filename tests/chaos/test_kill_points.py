@@ -19,7 +19,7 @@ from support.until import until
 
 ACTOR = Path(__file__).with_name("actor.py")
 _models = count(1)
-WRITES_MUCH = ("push-batch", "settle-follow-up", "settle-mixed", "replay", "purge")
+WRITES_MUCH = ("push-batch", "settle-follow-up", "settle-mixed", "push-graph", "cancel-graph", "replay", "purge")
 
 
 @pytest.mark.parametrize("step", STEPS)

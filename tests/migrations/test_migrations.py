@@ -16,6 +16,7 @@ from stem.backends import connect
 from stem.contracts.staging import Part
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter
+from stem.core.envelope import Supersedes, Unique
 from stem.core.lifecycle import State
 from stem.core.record import TaskFilter
 from stem.core.settings.app import Retention, Settings
@@ -96,6 +97,22 @@ def test_all_of_it_drains(store: Store, url: str) -> None:
     assert {state(store, id) for id in expected} == {State.SUCCEEDED}
     assert (depth(store).ready, depth(store).delayed, depth(store).running, dead_ids(store)) == (0, 0, 0, [])
     assert store.broker.push([a_push("other", unique="k")])[0].created
+
+
+def test_tasks_of_an_earlier_version_are_waited_for_and_superseded(version: Path, tmp_path: Path) -> None:
+    store = connect(restored_file(version, tmp_path / "stem.db"), Settings(namespace=NAMESPACE, retention=FOR_EVER))
+    try:
+        key = Unique("k", supersedes=Supersedes.WAITING, max_delay_seconds=0.0)
+        (receipt,) = store.broker.push([a_push("newer", unique=key, delay=3600, queue="new")])
+        assert (receipt.created, receipt.superseded, state(store, "unique")) == (True, "unique", State.CANCELLED)
+        names = ["queued", "leased", "finished", "dead", "newer"]
+        store.broker.push([a_push(f"after-{each}", after=[each], queue="new") for each in names])
+        assert ids(claim(store, "new")) == ["newer", "after-finished"]
+        assert state(store, "after-dead") is State.CANCELLED
+        assert store.broker.settle([done(each) for each in claim(store)], worker=WORKER) == []
+        assert ids(claim(store, "new")) == ["after-queued"]
+    finally:
+        store.upkeep.close()
 
 
 def test_new_tasks_wait_for_those_that_were_there(store: Store) -> None:
@@ -186,6 +203,23 @@ def test_a_worker_of_an_earlier_version_goes_on_claiming(postgres_server: Postgr
             ]
             (empty,) = connection.execute(claim_two.encode(), [NAMESPACE]).fetchall()
             assert empty == (None,) * 7
+    finally:
+        store.upkeep.close()
+
+
+def test_a_process_of_an_earlier_version_goes_on_settling(postgres_server: PostgresServer) -> None:
+    store = connect(restored_schema(VERSIONS[-1], postgres_server), Settings(namespace=NAMESPACE))
+    store.broker.push([a_push("a", queue="new"), a_push("b", queue="new"), a_push("c", queue="new", after=["a", "b"])])
+    a, b = claim(store, "new")
+    try:
+        with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+            query = f"SELECT * FROM {SCHEMA}.settle_done(%s, 'old', %s, %s, '', 'null', '', '')"
+            held = connection.execute(query.encode(), [NAMESPACE, a.lease.id, str(a.lease.fence)]).fetchall()
+            assert held == [(None,)]
+            query = f"SELECT * FROM {SCHEMA}.settle(%s, 'old', %s, %s, '', 'null', '', '', 'D', '', '', '', '', '{{}}')"
+            held = connection.execute(query.encode(), [NAMESPACE, b.lease.id, str(b.lease.fence)]).fetchall()
+            assert held == [(None,)]
+        assert ids(claim(store, "new")) == ["c"]
     finally:
         store.upkeep.close()
 

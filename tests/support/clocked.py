@@ -17,5 +17,5 @@ def clocked(kind: str, place: Path, clock: FakeClock) -> Iterator[Stem]:
     urls = {"memory": f"memory://clocked-{place.name}", "sqlite": f"sqlite:///{place}/clocked.db"}
     app = Stem(settings=settings)
     store = connect(urls[kind], settings, clock=clock)
-    with app.store_connection.replaced(store, clock, after_push=lambda: None, before_wait=lambda: None):
+    with app.store_connection.replaced(store, clock, after_push=lambda: None, before_wait=lambda: None, worker="w"):
         yield app

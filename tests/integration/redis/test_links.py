@@ -48,7 +48,9 @@ def test_only_tasks_that_wait_for_others_or_are_waited_for_have_more_fields(
 
 
 def test_a_record_that_others_need_holds_up_no_sweeping(store: Store, server: "redis.Redis", namespace: str) -> None:
-    store.broker.push([*pushes("first", "other"), a_push("later", delay=3600), a_push("then", after=["first", "later"])])
+    store.broker.push(
+        [*pushes("first", "other"), a_push("later", delay=3600), a_push("then", after=["first", "later"])]
+    )
     store.broker.settle([done(each) for each in take(store, "first", "other")], worker=WORKER)
     let_time_pass(store, BRIEF.results_seconds)
     until(lambda: store.upkeep.prune() >= 0 and not server.exists(f"stem:{{{namespace}}}:t:other"))

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 
 from stem.backends.handoff import NEVER_SECONDS, REGISTER_AGAIN_SECONDS, EmptyClaim
-from stem.backends.postgres.codec.push_columns import push, push_one
-from stem.backends.postgres.codec.settle_columns import done_columns, mixed_columns
-from stem.backends.postgres.codec.text_columns import array, column, json_text, numbers
+from stem.backends.postgres.codec.push_columns import is_composed, push, push_one, push_plain
+from stem.backends.postgres.codec.settle_columns import mixed_columns, settle_columns
+from stem.backends.postgres.codec.text_columns import array, column, json_text, numbers, split
 from stem.backends.postgres.connection.caller_transaction import joined
 from stem.backends.postgres.connection.deadline_connection import DeadlineConnection
 from stem.backends.postgres.connection.errors import is_notify_queue_full
@@ -14,6 +14,7 @@ from stem.backends.postgres.connection.pq_exec import Statement
 from stem.backends.postgres.namespace import PostgresNamespace, flushing
 from stem.backends.postgres.notify.handoff import PostgresHandoff
 from stem.backends.postgres.notify.notifier import NOTIFY, Notification, PushNotice, notification, payloads
+from stem.backends.postgres.settling import FollowedSettlement, settled_change
 from stem.backends.postgres.statements import call, numbered, query_text
 from stem.backends.postgres.upkeep.background_pruning import BackgroundPruner
 from stem.contracts.broker import Broker
@@ -21,7 +22,7 @@ from stem.core.decisions.settle import MAX_DEATHS
 from stem.core.delivery import DeadCall, Delivery, Depth, Ending, Lease, Peeked, Reclaimed, Report, begun_ago, survivors
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import StoreRefused
-from stem.core.outcome import Done, Requeue, Retry
+from stem.core.outcome import Block
 from stem.core.record import moment
 
 _MOST = 2**31 - 1  # as large as the server's integers
@@ -40,17 +41,16 @@ class PostgresBroker(Broker):
         if not pushes:
             return []
         namespace = self._namespace
-        if len(pushes) == 1 and pushes[0].unique is None and connection is None:
+        if len(pushes) == 1 and pushes[0].unique is None and connection is None and not is_composed(pushes[0]):
             return [self._push_one(pushes[0])]
-        fresh = notification({each.envelope.queue for each in pushes})
         if connection is not None:
             with joined(connection, namespace.client.address) as run:
-                receipts = push(run, namespace, pushes)
-                run(NOTIFY, payloads(namespace.notifier.channel, fresh))  # heard when the caller commits
+                receipts, change = push(run, namespace, pushes)
+                run(NOTIFY, payloads(namespace.notifier.channel, change))  # heard when the caller commits
             return receipts
-        receipts = push(namespace.client.rows, namespace, pushes)
-        if any(receipt.created for receipt in receipts):
-            namespace.notify(fresh)
+        receipts, change = push(namespace.client.rows, namespace, pushes)
+        if change.queues or change.ended:
+            namespace.notify(change)
         return receipts
 
     def claim(self, queues: Sequence[str], *, limit: int, lease_seconds: float) -> list[Delivery]:
@@ -60,9 +60,9 @@ class PostgresBroker(Broker):
         if not names or limit <= 0:
             return []
         while True:
-            deliveries, expired = self._claim(names, min(limit, _MOST), lease_seconds)
+            deliveries, expired, released = self._claim(names, min(limit, _MOST), lease_seconds)
             if expired:
-                self._namespace.notify(notification(ended=expired))
+                self._namespace.notify(notification(released, ended=expired))
                 self._pruner.note(len(expired))
             if deliveries or len(expired) < _FLOOD:
                 return deliveries
@@ -169,9 +169,10 @@ class PostgresBroker(Broker):
             return []
         first = {ending.lease: ending for ending in reversed(endings)}  # a second ending of a lease finds it gone
         batch = list(endings) if len(first) == len(endings) else [e for e in endings if first[e.lease] is e]
-        if any(ending.follow_ups for ending in batch):
-            held = self._namespace.client.transaction(lambda conn: self._settle_and_push(conn, batch, worker))
-            self._namespace.notify(_told(batch))
+        if any(ending.follow_ups or isinstance(ending.settlement, Block) for ending in batch):
+            settling = FollowedSettlement(self._namespace, batch, worker)
+            held, change = self._namespace.client.transaction(settling.write)
+            self._namespace.notify(change)
         else:
             held = self._settle(batch, worker)
         accepted = batch if held is None else [batch[place - 1] for place in held]
@@ -193,10 +194,10 @@ class PostgresBroker(Broker):
     def reclaim(self, *, limit: int = 1000, max_deaths: int = MAX_DEATHS, grace_seconds: float = 0.0) -> Reclaimed:
         rows = self._namespace.call("reclaim", min(limit, _MOST), min(max_deaths, _MOST), grace_seconds)
         if rows:
-            self._namespace.notify(
-                notification({queue for _, queue, dead in rows if not dead}, ended=[id for id, _, dead in rows if dead])
-            )
-        return Reclaimed([id for id, _, dead in rows if not dead], [id for id, _, dead in rows if dead])
+            queues = {queue for _, queue, dead in rows if queue is not None and not dead}
+            ended = [id for id, _, dead in rows if id is not None and dead is not False]
+            self._namespace.notify(notification(queues, ended=ended))
+        return Reclaimed([id for id, _, dead in rows if dead is False], [id for id, _, dead in rows if dead])
 
     def depth(self, queues: Sequence[str] | None = None) -> dict[str, Depth]:
         names = None if queues is None else list(dict.fromkeys(queues))
@@ -213,9 +214,12 @@ class PostgresBroker(Broker):
 
     def cancel(self, task_ids: Sequence[str], *, reason: str = "revoked") -> list[str]:
         wanted = list(dict.fromkeys(task_ids))
-        cancelled = set(self._namespace.call("cancel", wanted, reason)[0][0]) if wanted else set()
-        if cancelled:
-            self._namespace.notify(notification(ended=list(cancelled)))
+        if not wanted:
+            return []
+        ids, released, ended = self._namespace.call("cancel", wanted, reason)[0]
+        if ids:
+            self._namespace.notify(notification(released or (), ended=[*ids, *(ended or ())]))
+        cancelled = set(ids)
         return [id for id in wanted if id in cancelled]
 
     def find(self, task_id: str) -> Peeked | None:
@@ -231,9 +235,9 @@ class PostgresBroker(Broker):
         while (
             looks_in_vain < 2
         ):  # the first may miss what becomes ready between its look at the ready and at the delayed
-            ids = self._namespace.call("purge", queue, up_to, _PURGE_STEP)[0][0]
+            ids, released, ended = self._namespace.call("purge", queue, up_to, _PURGE_STEP)[0]
             if ids:
-                self._namespace.notify(notification(ended=ids))
+                self._namespace.notify(notification(released or (), ended=[*ids, *(ended or ())]))
                 purged += len(ids)
             looks_in_vain = 0 if ids else looks_in_vain + 1
         return purged
@@ -258,55 +262,53 @@ class PostgresBroker(Broker):
         ((created,),) = namespace.client.cells(stored, None if notice is None else flushing(namespace.schema))
         return bool(created == "t")
 
-    def _claim(self, queues: list[str], limit: int, lease_seconds: float) -> tuple[list[Delivery], list[str]]:
-        """What is leased now, and the ids of what had expired, at least `_FLOOD` of them if there may be more."""
-        deliveries, expired = [], []
+    def _claim(
+        self, queues: list[str], limit: int, lease_seconds: float
+    ) -> tuple[list[Delivery], list[str], list[str]]:
+        """What is leased now, the ids of what had expired, at least `_FLOOD` of them if there may be more, and queues with
+        tasks that waited for these."""
+        deliveries, expired, released = [], [], []
         self._empty_claim, position = None, self._namespace.listeners.work.position
         found = self._namespace.call_as_text("claim_with_priority", array(queues), str(limit), str(lease_seconds))
         for id, fence, name, queue, attempt, deaths, body, priority in found:
             if id is None:
                 self._empty_claim = EmptyClaim(queues, position, _due_at(body))
+            elif fence is None and queue is not None:
+                released.append(queue)
             elif fence is None:
                 expired.append(id)
             else:
                 lease, text = Lease(id, int(fence)), body.encode()
                 deliveries.append(Delivery(lease, name, queue, int(attempt), int(deaths), text, int(priority)))
-        return deliveries, expired
+        return deliveries, expired, released
 
     def _settle(self, batch: list[Ending], worker: str) -> list[int] | None:
-        """The notification goes along, also for those that turn out to be refused: a wake-up for nothing does no harm."""
-        namespace, fresh = self._namespace, _told(batch)
-        function, columns = self._columns(batch)
+        """The notification goes along, also for those that turn out to be refused: a wake-up for nothing does no harm. What
+        else was released or has ended is told afterwards."""
+        namespace, fresh = self._namespace, settled_change(batch)
+        function, columns = settle_columns(batch)
         telling = namespace.notifier.as_statement(fresh)
-        settling = Statement(numbered(function, len(columns) + 2, namespace.schema), (namespace.name, worker, *columns))
-        ((held,),) = namespace.client.cells(settling, telling)
+        values = (namespace.name, worker, *columns, "false")
+        settling = Statement(numbered(function, len(values), namespace.schema), values)
+        ((held, released, ended),) = namespace.client.cells(settling, telling)
         if telling is None:
             namespace.notify(fresh)
+        if released or ended:
+            namespace.notify(notification(split(released), ended=split(ended)))
         return None if held is None else _numbers(held)
-
-    def _settle_and_push(self, conn: DeadlineConnection, batch: list[Ending], worker: str) -> list[int] | None:
-        namespace = self._namespace
-        function, columns = self._columns(batch)
-        query = call(function, len(columns) + 2, namespace.schema)
-        held: list[int] | None = conn.execute(query, (namespace.name, worker, *columns)).fetchall()[0][0]
-        accepted = batch if held is None else [batch[place - 1] for place in sorted(held)]
-        follow_ups = [follow_up for ending in accepted for follow_up in ending.follow_ups]
-        if follow_ups:
-            push(lambda q, v: conn.execute(q, v).fetchall(), namespace, follow_ups)
-        return held
 
     def _push_and_fail(self, conn: DeadlineConnection, calls: Sequence[DeadCall], worker: str) -> list[Receipt]:
         """Store, lease and settle the calls in one transaction: nobody sees them wait."""
         namespace = self._namespace
         pushes = [Push(each.envelope) for each in calls]
-        receipts = push(lambda q, v: conn.execute(q, v).fetchall(), namespace, pushes)
+        receipts, _ = push_plain(lambda q, v: conn.execute(q, v).fetchall(), namespace, pushes)
         made = {each.envelope.id: each for each, receipt in zip(calls, receipts, strict=True) if receipt.created}
         if made:
             values = {"ns": namespace.name, "ids": list(made), "attempts": [each.attempt for each in made.values()]}
             conn.execute(query_text("lease_dead", namespace.schema), values)
             columns = mixed_columns([Ending(Lease(id, 0), e.settlement, e.run_seconds) for id, e in made.items()])
-            query = call("settle", len(columns) + 2, namespace.schema)
-            conn.execute(query, (namespace.name, worker, *columns))
+            query = call("settle_mixed", len(columns) + 3, namespace.schema)
+            conn.execute(query, (namespace.name, worker, *columns, False))
         return receipts
 
     def _refused(self, asked: Sequence[Lease], sent: list[Lease], held: list[int] | None) -> list[Lease]:
@@ -321,11 +323,6 @@ class PostgresBroker(Broker):
         if refused:
             self._namespace.call("survived", *_columns(list(dict.fromkeys(refused))))
 
-    def _columns(self, batch: list[Ending]) -> tuple[str, list[str]]:
-        if all(isinstance(ending.settlement, Done) and not ending.facts for ending in batch):
-            return "settle_done", done_columns(batch)
-        return "settle", mixed_columns(batch)
-
 
 def _due_at(seconds: str | None) -> float:
     return monotonic() + (NEVER_SECONDS if seconds is None else float(seconds))
@@ -333,12 +330,6 @@ def _due_at(seconds: str | None) -> float:
 
 def _columns(leases: list[Lease]) -> tuple[str, str]:
     return column([lease.id for lease in leases]), numbers([lease.fence for lease in leases])
-
-
-def _told(batch: list[Ending]) -> Notification:
-    queues = {push.envelope.queue for ending in batch for push in ending.follow_ups}
-    ended = [each.lease.id for each in batch if not isinstance(each.settlement, Retry | Requeue)]
-    return notification(queues, ended=ended, any_queue=len(ended) < len(batch))
 
 
 def _numbers(array: str) -> list[int]:

@@ -1,6 +1,7 @@
 """Keep task records in Postgres."""
 
 from collections.abc import Sequence
+from math import inf
 
 from stem.backends.postgres.codec.paging import cursor_start
 from stem.backends.postgres.codec.rows import task_record
@@ -16,9 +17,10 @@ class PostgresResults(Results):
         self._namespace = namespace
         self._ttl = namespace.retention.results_seconds
 
-    def get(self, task_ids: Sequence[str]) -> dict[str, TaskRecord]:
+    def get(self, task_ids: Sequence[str], *, past_retention: bool = False) -> dict[str, TaskRecord]:
+        ttl = inf if past_retention else self._ttl
         found = (
-            {row[0]: row for row in self._namespace.query("records_get", ids=list(task_ids), ttl=self._ttl)}
+            {row[0]: row for row in self._namespace.query("records_get", ids=list(task_ids), ttl=ttl)}
             if task_ids
             else {}
         )

@@ -22,7 +22,7 @@ from stem.contracts.schedules import (
     read_scheduled,
     versioned,
 )
-from stem.core.envelope import Push, Receipt
+from stem.core.envelope import Push
 from stem.core.record import moment
 
 _BOX = "schedules"  # in notifications of mail, whose own boxes all have a slash
@@ -50,13 +50,12 @@ class PostgresSchedules(Schedules):
     def write(
         self, entry: ScheduleEntry, state: ScheduleState, *, revision: int | None, pushes: Sequence[Push] = ()
     ) -> Scheduled | None:
-        written, receipts = self._namespace.client.transaction(
+        written, change = self._namespace.client.transaction(
             lambda conn: self._write_and_push(conn, entry, state, revision, pushes)
         )
         if written is not None:
-            is_new = any(receipt.created for receipt in receipts)
-            queues = {each.envelope.queue for each in pushes} if is_new else ()
-            self._namespace.notify(notification(queues, boxes=[_BOX], logged=is_new))
+            change.add(notification(boxes=[_BOX], logged=False))
+            self._namespace.notify(change)
         return written
 
     def delete(self, entry_id: str) -> bool:
@@ -102,15 +101,15 @@ class PostgresSchedules(Schedules):
         state: ScheduleState,
         revision: int | None,
         pushes: Sequence[Push],
-    ) -> tuple[Scheduled | None, list[Receipt]]:
+    ) -> tuple[Scheduled | None, Notification]:
         written = self._create(conn, entry, state) if revision == 0 else self._replace(conn, entry, state, revision)
         if written is None or not pushes:
-            return written, []
-        receipts = push(lambda query, values: conn.execute(query, values).fetchall(), self._namespace, pushes)
-        calls = [each.envelope for each, receipt in zip(pushes, receipts, strict=True) if receipt.created]
+            return written, Notification()
+        pushed = push(lambda query, values: conn.execute(query, values).fetchall(), self._namespace, pushes)
+        calls = [each.envelope for each, receipt in zip(pushes, pushed.receipts, strict=True) if receipt.created]
         data = [json_text(event_of(entry, call)) for call in calls]
         self._execute(conn, "schedule_events", ids=[call.id for call in calls], data=data)
-        return written, receipts
+        return written, pushed.change
 
     def _create(self, conn: DeadlineConnection, entry: ScheduleEntry, state: ScheduleState) -> Scheduled | None:
         return self._put(conn, "schedule_create", versioned(entry, None), state)

@@ -18,6 +18,7 @@ from stem.backends.postgres.revokes import PostgresRevokes
 from stem.backends.postgres.rollups import PostgresRollups
 from stem.backends.postgres.schedules import PostgresSchedules
 from stem.backends.postgres.staging.staging import PostgresStaging
+from stem.backends.postgres.steps import PostgresSteps
 from stem.backends.postgres.upkeep import schema
 from stem.backends.postgres.upkeep.background_pruning import BackgroundPruner
 from stem.backends.postgres.upkeep.maintenance import PostgresUpkeep
@@ -53,5 +54,6 @@ def connect(url: str, settings: Settings) -> Store:
         staging=PostgresStaging(namespace),
         rollups=PostgresRollups(namespace),
         schedules=PostgresSchedules(namespace),
+        steps=PostgresSteps(namespace),
         upkeep=PostgresUpkeep(namespace, pruner),
     )

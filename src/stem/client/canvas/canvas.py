@@ -72,7 +72,7 @@ class Canvas(ABC, Generic[R_co]):
     aenqueue = asubmit
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.to_dict() == other.to_dict()  # type: ignore[attr-defined]
+        return type(self) is type(other) and isinstance(other, Canvas) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -141,13 +141,12 @@ class Canvas(ABC, Generic[R_co]):
 
     def replacement(self, context: "TaskContext") -> tuple[list[Push], str]:
         """The pushes that put it in the place of a running task, and the task whose value counts. Raises UsageError."""
-        return replacement(self, self.store_connection(), context)
+        return replacement(self, context.store_connection, context)
 
     def spawned(self, context: "TaskContext", join_id: str) -> tuple[list[Push], list[TaskHandle[Any]]]:
         """The pushes that make it a further member of a group, and handles to what ends its members."""
-        store_connection = self.store_connection()
-        pushes, ids = spawned_members(self, store_connection, context, join_id)
-        return pushes, [TaskHandle(store_connection, id, TaskRecord.result) for id in ids]
+        pushes, ids = spawned_members(self, context.store_connection, context, join_id)
+        return pushes, [TaskHandle(context.store_connection, id, TaskRecord.result) for id in ids]
 
     def build_members(
         self,
@@ -208,9 +207,7 @@ class Chain(Canvas[R_co]):
     kind = "chain"
 
     def __init__(self, steps: Iterable[Canvas[Any]], **of_all: Any) -> None:
-        self.steps = tuple(
-            inner for step in steps for inner in (step.steps if _is_plain_chain(checked(step)) else (checked(step),))
-        )
+        self.steps = tuple(inner for step in steps for inner in _flat(checked(step)))
         vars(self).update(of_all)
         self.is_empty = all(step.is_empty for step in self.steps)
 
@@ -265,7 +262,7 @@ def end_of(canvas: Canvas[Any], builder: Builder, scope: Scope) -> str:
     """The id of the task or join that will end a chain."""
     end = end_part(canvas)
     if end.kind == "task":
-        return end.call_options.get("id") or builder.new_id()  # type: ignore[attr-defined, no-any-return]
+        return end.call_options.get("id") or builder.new_id()  # type: ignore[attr-defined]
     return builder.canvas_id if scope.is_root else builder.new_id()
 
 
@@ -292,5 +289,5 @@ def of_all(canvas: Canvas[Any]) -> dict[str, Any]:
     return {name: vars(canvas)[name] for name in names if name in vars(canvas)}
 
 
-def _is_plain_chain(step: Canvas[Any]) -> bool:
-    return isinstance(step, Chain) and not of_all(step)
+def _flat(step: Canvas[Any]) -> tuple[Canvas[Any], ...]:
+    return step.steps if isinstance(step, Chain) and not of_all(step) else (step,)

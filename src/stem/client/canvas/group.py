@@ -1,9 +1,9 @@
 """Groups, whose tasks run at the same time, and chords, whose callback gets all of their values."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain as chained
 from itertools import islice
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
 
@@ -19,7 +19,7 @@ R_co = TypeVar("R_co", covariant=True)
 class Group(Canvas[list[R_co]]):
     """Tasks that run at the same time; its value is the list of theirs, in the order in which they were given.
 
-    A generator is read when the group is submitted, which can be done once then.
+    An iterable is read when the group is submitted. One that can be read once, such as a generator, can be submitted once.
     """
 
     kind = "group"
@@ -27,10 +27,13 @@ class Group(Canvas[list[R_co]]):
     def __init__(self, members: Iterable[Canvas[R_co]], *, partial: bool = False, **of_all: Any) -> None:
         self._members: list[Canvas[R_co]] | None = None
         self._stream: Iterator[Canvas[R_co]] | None = None
+        self._source: Iterable[Canvas[R_co]] | None = None  # if it can be read more than once
+        self._first: list[Canvas[R_co]] | None = None  # of a generator, once it is known
         if isinstance(members, list | tuple):
             self._members = [checked(member) for member in members]
         else:
             self._stream = iter(members)
+            self._source = members if self._stream is not members else None
         self.partial = partial
         vars(self).update(of_all)
 
@@ -46,19 +49,11 @@ class Group(Canvas[list[R_co]]):
         """Whether it has no members. Of a generator the first is read for it."""
         if self._members is not None:
             return all(member.is_empty for member in self._members)
-        stream = self._taken()
-        first = list(islice(stream, 1))
-        self._stream = chained(first, stream)
-        return not first
+        return not self._look()
 
     def parts(self) -> Iterable[Canvas[Any]]:
         """One member is enough to know the app; the others are checked when they are built."""
-        if self._members is not None:
-            return self._members
-        stream = self._taken()
-        first = [checked(member) for member in islice(stream, 1)]
-        self._stream = chained(first, stream)
-        return first
+        return self._look() if self._members is None else self._members
 
     def decode(self, value: msgspec.Raw) -> Any:
         # The value of one who ended the chain early need not be a list.
@@ -100,8 +95,18 @@ class Group(Canvas[list[R_co]]):
         made.partial = True
         return made
 
+    def _look(self) -> list[Canvas[R_co]]:
+        """Read the first member of a generator."""
+        if self._first is None:
+            stream = self._taken()
+            self._first = [checked(member) for member in islice(stream, 1)]
+            self._stream = chained(self._first, stream)
+        return self._first
+
     def _taken(self) -> Iterator[Canvas[R_co]]:
         stream, self._stream = self._stream, None
+        if stream is None and self._source is not None:
+            stream = iter(self._source)
         if stream is None:
             raise UsageError("The group was made of a generator, which has been read; make the group anew.")
         return stream
@@ -112,9 +117,8 @@ class Group(Canvas[list[R_co]]):
 
     def _changed(self, **changes: Any) -> Self:
         made = type(self)([], partial=self.partial, **{**of_all(self), **changes})
-        made._members, made._stream = self._members, self._stream
-        if self._members is None:
-            self._stream = None
+        made._members, made._source, made._first = self._members, self._source, self._first
+        made._stream, self._stream = self._stream, None
         return made
 
     def __repr__(self) -> str:
@@ -193,12 +197,28 @@ def chord(header: Group[Any] | Iterable[Canvas[Any]], callback: Canvas[R], *, pa
     return Chord(made, callback)
 
 
-def in_chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+class CallPerItem(Generic[R_co]):
+    """One signature per item, made while it is read: as often as the items can be read."""
+
+    def __init__(self, make: Callable[[Any], Canvas[R_co]], items: Iterable[Any]) -> None:
+        self._make = make
+        self._items = items
+
+    def __iter__(self) -> Iterator[Canvas[R_co]]:
+        return map(self._make, self._items)
+
+
+def group_per_item(make: Callable[[Any], Canvas[R]], items: Iterable[Any]) -> Group[R]:
+    is_read_once = iter(items) is items
+    return Group(map(make, items) if is_read_once else CallPerItem(make, items))
+
+
+def in_chunks(items: Iterable[Any], size: int) -> Iterable[list[Any]]:
+    """Lists of so many items. Raises InvalidTask."""
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise InvalidTask(f"The size of a chunk is {size!r}; give a whole number from 1.")
     stream = iter(items)
-    while part := list(islice(stream, size)):
-        yield part
+    return iter(lambda: list(islice(stream, size)), [])
 
 
 def _bare(member: Canvas[Any]) -> Canvas[Any]:

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 
@@ -17,7 +17,12 @@ from stem.core.lifecycle import State
 from stem.core.prerequisites import JOINS, VALUE_OF, first_cause, spawned
 from stem.core.record import TaskError, TaskRecord
 
+if TYPE_CHECKING:
+    from stem.client.canvas.tree import TreeLine
+
+P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
 
 MAX_FAILURES = 100  # that a status lists
 LOOK_SECONDS = 1.0  # how long a wait for a canvas that goes on after a resume sleeps at most
@@ -142,9 +147,7 @@ class CanvasHandle(Generic[R_co]):
         return await _in_a_thread(self.status)
 
     async def aget(self, timeout: float | None = None) -> R_co:
-        record = await self.await_ended(timeout)
-        value: R_co = await _in_a_thread(self._value, record)
-        return value
+        return await _in_a_thread(self._value, await self.await_ended(timeout))
 
     async def await_ended(self, timeout: float | None = None) -> TaskRecord:
         """Wait like `wait`."""
@@ -233,7 +236,7 @@ def _state(root: TaskRecord, counts: Counter[State]) -> State:
     return State.FAILED if counts[State.FAILED] else State.CANCELLED
 
 
-async def _in_a_thread(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+async def _in_a_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     import asyncio
 
     return await asyncio.to_thread(call, *args, **kwargs)

@@ -50,13 +50,11 @@ async def asubmit(
     connection: object | None = None,
 ) -> CanvasHandle[Any]:
     import asyncio
-    from contextvars import copy_context
 
     connection = canvas.options.get("connection") if connection is None else connection
     batch = PushBatch(store_connection, can_stage=connection is None)
     try:
-        build = copy_context().run, _built, canvas, store_connection, batch, args, kwargs
-        canvas_id = await asyncio.to_thread(*build)
+        canvas_id = await asyncio.to_thread(_built, canvas, store_connection, batch, args, kwargs)
         await batch.astore(connection)
     except BaseException:
         batch.discard()
@@ -112,9 +110,12 @@ def _built(
     parent = None if context is None else context.id
     source, scope = Source(args=args, kwargs=dict(kwargs), parent=parent), Scope(is_root=True)
     if canvas.is_empty:
-        value = [] if canvas.kind == "group" or any(part.kind == "group" for part in canvas.parts()) else None
+        value: list[str] | None = (
+            [] if canvas.kind == "group" or any(part.kind == "group" for part in canvas.parts()) else None
+        )
         builder.note(canvas.kind, scope)
         builder.join(value, (), source, scope, builder.canvas_id, OnFailure.CANCEL)
+        builder.run(canvas.attach(builder, builder.canvas_id, scope, with_errors=False))
     else:
         end_id = builder.run(canvas.build(builder, source, scope, None))
         if end_id != builder.canvas_id:

@@ -49,6 +49,10 @@ class StoredValue(msgspec.Struct, frozen=True):
 Records = Callable[[Sequence[str]], Mapping[str, StoredValue]]
 
 
+def no_records(_task_ids: Sequence[str]) -> Mapping[str, StoredValue]:
+    return {}
+
+
 def stored_value(record: TaskRecord) -> StoredValue:
     return StoredValue(record.id, record.name, record.state, record.payload or NULL, record.error, record.meta)
 
@@ -195,4 +199,6 @@ def ids_in(tree: Any) -> list[str]:
                 waiting += reversed(parts)
             case dict(parts):
                 waiting += reversed(parts.values())
+            case _:
+                pass
     return ids

@@ -38,7 +38,7 @@ class Workflow(Canvas[dict[str, Any]]):
 
     @property
     def is_empty(self) -> bool:  # type: ignore[override]
-        return all(node.canvas.is_empty for node in self.nodes.values())
+        return not self.nodes
 
     def add(
         self,
@@ -74,10 +74,8 @@ class Workflow(Canvas[dict[str, Any]]):
         inner = scope.inside(is_link=False, is_followed=False, is_root=False, join_id=None)
         ends: dict[str, str] = {}
         for node in nodes:
-            if node.canvas.is_empty:
-                raise InvalidTask(f"Node {node.name} of workflow {self.name} holds no task; leave it out.")
             builder.note("node", inner, name=node.name)
-            ends[node.name] = yield node.canvas.build(builder, _before(node, ends, source), inner.inside(), None)
+            ends[node.name] = yield _build_node(node, builder, _before(node, ends, source), inner.inside())
         awaited = {name for node in nodes for name in node.all_before}
         value = {name: id for name, id in ends.items() if name not in awaited}
         builder.join(value, tuple(value.values()) or source.after, source, scope, join_id, OnFailure.CANCEL)
@@ -131,6 +129,16 @@ class Workflow(Canvas[dict[str, Any]]):
 def workflow(name: str) -> Workflow:
     """Begin a workflow: `w = workflow("orders")`, then `w.add("pay", pay.s(1), after=[…])` for each node, and `w.submit()`."""
     return Workflow(name)
+
+
+def _build_node(node: WorkflowNode, builder: Builder, source: Source, scope: Scope) -> Building:
+    """Add a node; one without tasks, other than an empty group, ends when those before it have ended, without a value."""
+    if not node.canvas.is_empty or node.canvas.kind == "group":
+        end_id: str = yield node.canvas.build(builder, source, scope, None)
+        return end_id
+    join_id = builder.new_id()
+    builder.join(None, source.after, source, scope, join_id, OnFailure.CANCEL)
+    return join_id
 
 
 def _before(node: WorkflowNode, ends: Mapping[str, str], source: Source) -> Source:

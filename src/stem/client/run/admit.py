@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 
 from stem.client.app import Stem
-from stem.client.canvas.values import ValueMissing
+from stem.client.canvas.values import Records, ValueMissing, no_records
 from stem.client.middleware import Hooks
-from stem.client.run.context import Channel
 from stem.client.run.engines import engine
 from stem.client.run.inputs import PassedOver, resolve
 from stem.client.send import signing
@@ -56,7 +55,7 @@ class Admitted(msgspec.Struct, frozen=True, eq=False):
         return self.envelope.hard_limit or self.definition.hard_limit
 
 
-def admit(app: Stem, delivery: Delivery, channel: Channel) -> Admitted | Rejected | PassedOver:
+def admit(app: Stem, delivery: Delivery, records: Records = no_records) -> Admitted | Rejected | PassedOver:
     """Verify and decode a delivery, with the values of other tasks that it takes. Reasons to reject: envelope-unreadable,
     signature-invalid, unknown-task, invalid-arguments, input-missing, engine-unavailable. Raises StoreUnavailable if those
     values cannot be read."""
@@ -78,7 +77,7 @@ def admit(app: Stem, delivery: Delivery, channel: Channel) -> Admitted | Rejecte
         signature = definition.signature
         args = envelope.args
         if envelope.after:
-            resolved = resolve(envelope, channel.records)
+            resolved = resolve(envelope, records)
             if isinstance(resolved, PassedOver):
                 return resolved
             args = resolved

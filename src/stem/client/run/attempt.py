@@ -142,7 +142,7 @@ def _attempt_result(
 def _admitted(app: Stem, delivery: Delivery, channel: Channel) -> Admitted | AttemptResult:
     """Admit a delivery; one that is not to run has a result already."""
     try:
-        admitted = admit(app, delivery, channel)
+        admitted = admit(app, delivery, channel.records)
     except StoreUnavailable as error:
         return AttemptResult(Requeue(INPUTS_AWAY_SECONDS, f"inputs-unavailable: {error}"), None)
     match admitted:

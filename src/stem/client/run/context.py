@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stem.client.canvas.values import StoredValue
     from stem.client.send.handle import TaskHandle
     from stem.client.send.sender import Sender
+    from stem.client.store_connection import StoreConnection
     from stem.contracts.engine import Interrupter
 
 P = ParamSpec("P")
@@ -123,6 +124,11 @@ class TaskContext:
 
     def __repr__(self) -> str:
         return f"TaskContext({self.id!r}, {self.name!r}, attempt={self.attempt})"
+
+    @property
+    def store_connection(self) -> "StoreConnection":
+        """For Stem's own parts."""
+        return self._app.store_connection
 
     @property
     def id(self) -> str:

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from stem.client.canvas.values import CHAIN_ID, Records, Values
+from stem.client.canvas.values import Records, Values
+from stem.client.run.context import CHAIN_ID
 from stem.core.envelope import Envelope
 from stem.core.errors import EnvelopeUnreadable
 

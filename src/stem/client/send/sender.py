@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
-from stem.client.canvas.group import Group, in_chunks
+from stem.client.canvas.group import Group, group_per_item, in_chunks
 from stem.client.canvas.signature import Signature
 from stem.client.reachable import check_reachable
 from stem.client.send.announcing import announced
@@ -138,15 +138,15 @@ class Sender(Generic[P, R]):
 
     def map(self, items: Iterable[Any]) -> Group[R]:
         """A group with one task per item, which is its first argument. A generator is read when the group is submitted."""
-        return Group(self.s(item) for item in items)
+        return group_per_item(self.s, items)
 
     def starmap(self, items: Iterable[Iterable[Any]]) -> Group[R]:
         """A group with one task per item, which is the list of its positional arguments."""
-        return Group(self.s(*item) for item in items)
+        return group_per_item(lambda item: self.s(*item), items)
 
     def chunks(self, items: Iterable[Any], size: int) -> Group[R]:
         """A group with one task per `size` items, whose first argument is the list of them."""
-        return Group(self.s(part) for part in in_chunks(items, size))
+        return group_per_item(self.s, in_chunks(items, size))
 
     def item(self, *args: P.args, **kwargs: P.kwargs) -> Item[P, R]:
         """Make one call for `enqueue_many`. `task.options(id=…).item(…)` gives it an id of its own."""

@@ -13,7 +13,7 @@ import msgspec
 from stem.client.canvas.values import StoredValue
 from stem.client.task.policy import MAX_SECONDS
 from stem.contracts.steps import Step
-from stem.core.delivery import Delivery, Lease
+from stem.core.delivery import Delivery, Ending, Lease
 from stem.core.envelope import Push, Receipt
 from stem.core.outcome import Done, Requeue, Retry, Settlement
 from stem.runtime.framing import FrameReader, frame
@@ -161,9 +161,13 @@ def encode_ending(
     return frame(_packer.encode(("e", number, run_seconds, payload, other, progress, more)))
 
 
-def more_of(message: RunEnded) -> RunMore:
-    """Raises ValueError or MsgspecError for what no isolate writes."""
-    return _more.decode(message.more)
+def with_more(ending: Ending, message: RunEnded) -> Ending:
+    """The ending with what the run wants written together with it, unless the run was settled otherwise than it says. Raises
+    ValueError or MsgspecError for what no isolate writes."""
+    more = _more.decode(message.more)
+    if ending.settlement != settlement_of(message):
+        return ending
+    return msgspec.structs.replace(ending, meta={**ending.meta, **more.meta}, follow_ups=more.follow_ups)
 
 
 def settlement_of(message: RunEnded) -> Settlement:

@@ -13,7 +13,7 @@ from typing import Any
 
 from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.delivery import Ending, Report
-from stem.core.envelope import Push, call_facts
+from stem.core.envelope import call_facts
 from stem.core.outcome import Died, Done, Interrupted, Outcome
 from stem.worker.fork.client import ForkServerClient
 from stem.worker.gc_tuning import collect_rarely
@@ -39,7 +39,6 @@ from stem.worker.pool.watchdog import (
 log = logging.getLogger("stem.worker")
 
 _NO_META: dict[str, Any] = {}
-_NO_PUSHES: tuple[Push, ...] = ()
 STALL_SECONDS = 1.0  # how long a task may wait here for isolates that finish nothing
 
 
@@ -253,11 +252,8 @@ class Pool:
             settlement = settlement_for(task, task.stop_outcome, self._limits.max_deaths)  # it was asked to stop
         elif message.run_seconds is not None:
             self._run_times.add(task.delivery.name, message.run_seconds)
-        facts, follow_ups = call_facts(task.delivery.body), _NO_PUSHES
-        if message.more and task.stop_outcome is None:
-            more = wire.more_of(message)
-            meta, follow_ups = {**meta, **more.meta}, more.follow_ups
-        self._finish(task, Ending(task.lease, settlement, message.run_seconds, meta, follow_ups, facts))
+        ending = Ending(task.lease, settlement, message.run_seconds, meta, (), call_facts(task.delivery.body))
+        self._finish(task, ending if not message.more else wire.with_more(ending, message))
 
     def _end(self, task: InFlightTask, outcome: Outcome, run_seconds: float | None) -> None:
         """End a task on behalf of an isolate that cannot report it."""

@@ -6,8 +6,15 @@ from typing import Any
 from stem.backends.postgres.codec.text_columns import column, json_text, numbers, texts, utf8
 from stem.core.delivery import Ending
 from stem.core.event import event_data
-from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
+from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry, Settlement
 from stem.core.record import TaskError
+
+
+def settle_columns(endings: Sequence[Ending]) -> tuple[str, list[str]]:
+    """The function that writes these endings, and its columns."""
+    if all(isinstance(ending.settlement, Done) and not ending.facts for ending in endings):
+        return "settle_successes", done_columns(endings)
+    return "settle_mixed", mixed_columns(endings)
 
 
 def done_columns(endings: Sequence[Ending]) -> list[str]:
@@ -31,6 +38,15 @@ def mixed_columns(endings: Sequence[Ending]) -> list[str]:
         texts([each.reason if isinstance(each, Dead) else None for each in batch]),
         column([json_text(each.meta) if isinstance(each, Dead) else None for each in batch]),
         column([json_text(event_data(each.settlement, each.facts)) for each in endings]),
+        texts([each.event if isinstance(each, Requeue) else None for each in batch]),
+    ]
+
+
+def blocked_columns(blocked: Sequence[tuple[str, Block]]) -> list[str]:
+    """Tasks by id, and what they wait for."""
+    return [
+        column([id for id, _ in blocked]),
+        column([",".join(dict.fromkeys(settlement.after)) for _, settlement in blocked]),
     ]
 
 
@@ -50,6 +66,10 @@ def _kind(settlement: Settlement) -> str:
             return "F"
         case Requeue():
             return "Q"
+        case Block():
+            return "W"
+        case Cancelled(passes=True):
+            return "P"
         case Cancelled():
             return "C"
 

@@ -31,6 +31,11 @@ def column(cells: Sequence[str | None]) -> str:
     return joined if len(joined) >= len(cells) else ""  # nothing but separators: all null
 
 
+def split(column: str | None) -> list[str]:
+    """The cells of a column that the server has joined."""
+    return column.split(SEPARATOR) if column else []
+
+
 def numbers(values: Iterable[float | None]) -> str:
     """A column of numbers; empty when all are null."""
     cells = ["" if value is None else str(value) for value in values]

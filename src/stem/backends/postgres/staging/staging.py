@@ -5,12 +5,14 @@ from time import monotonic
 
 import psycopg
 
+from stem.backends.postgres.codec.push_columns import push
 from stem.backends.postgres.connection.deadline_connection import DeadlineConnection, Row
 from stem.backends.postgres.namespace import PostgresNamespace
-from stem.backends.postgres.notify.notifier import notification
+from stem.backends.postgres.notify.notifier import Notification, notification
 from stem.backends.postgres.staging.copy_format import copy, task_lines
 from stem.backends.postgres.statements import call
 from stem.contracts.staging import Calls, Part, Promotion, Staging, incomplete
+from stem.core.envelope import Push
 from stem.core.errors import StoreRefused, StoreUnavailable
 
 _TRIES_ALONE = 4  # pushes may have the same ids, too
@@ -36,32 +38,35 @@ class PostgresStaging(Staging):
 
         namespace.client.transaction(write)
 
-    def _promote(self, job: str, parts: Sequence[Part]) -> Promotion:
+    def _promote(self, job: str, parts: Sequence[Part], pushes: Sequence[Push]) -> Promotion:
         whole = [part for part in parts if part.rows]
-        created, known, queues, broken, found = self._promoted(job, whole)
+        (created, known, queues, broken, found), change = self._promoted(job, whole, pushes)
         if broken is not None:
             part = next(part for part in whole if part.name == broken)
             raise StoreRefused(incomplete(job, part, found))
-        if queues:
-            self._namespace.notify(notification(queues))
+        if queues is not None:
+            change.add(notification(queues))
+            self._namespace.notify(change)
         self._discard(job)
         return Promotion(created, known)
 
     def _discard(self, job: str) -> None:
         self._namespace.call("stage_discard", job)
 
-    def _promoted(self, job: str, parts: list[Part]) -> Row:
+    def _promoted(self, job: str, parts: list[Part], pushes: Sequence[Push]) -> tuple[Row, Notification]:
         """Promote side by side with other jobs, and alone once two that share ids have locked each other out."""
         for lock in ("pg_advisory_xact_lock_shared", *["pg_advisory_xact_lock"] * _TRIES_ALONE):
             try:
-                return self._promoted_under(lock, job, parts)
+                return self._promoted_under(lock, job, parts, pushes)
             except StoreUnavailable as error:
                 failure = error
                 if not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
                     raise
         raise failure
 
-    def _promoted_under(self, lock: str, job: str, parts: list[Part]) -> Row:
+    def _promoted_under(
+        self, lock: str, job: str, parts: list[Part], pushes: Sequence[Push]
+    ) -> tuple[Row, Notification]:
         """On a connection of its own, past the deadline of the other calls."""
         namespace = self._namespace
         names, rows = [part.name for part in parts], [part.rows for part in parts]
@@ -73,7 +78,11 @@ class PostgresStaging(Staging):
                 conn.execute(
                     f"SELECT {lock}(hashtextextended(%s, 0))", [f"stem.promote/{namespace.schema}/{namespace.name}"]
                 )
-                return conn.execute(call("stage_promote", len(values), namespace.schema), values).fetchall()[0]
+                promoted = conn.execute(call("stage_promote", len(values), namespace.schema), values).fetchall()[0]
+                if not pushes or promoted[2] is None:  # promoted before, or incomplete
+                    return promoted, Notification()
+                pushed = push(lambda query, given: conn.execute(query, given).fetchall(), namespace, pushes)
+                return promoted, pushed.change
         except psycopg.Error as error:
             raise namespace.client.translated(error) from error
         finally:

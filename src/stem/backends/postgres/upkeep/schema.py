@@ -14,6 +14,7 @@ from stem.core.errors import StoreRefused
 _TABLES = (
     "version", "now", "messages", "records", "dead", "events", "uniques", "locks", "heartbeats", "revokes", "mail", "upkeep",
     "buckets", "places", "stage_jobs", "rollups", "handoffs", "watch", "lost", "schedules",
+    "revivable", "cascades", "steps",
 )  # fmt: skip
 _SINCE = {
     "buckets": 3,
@@ -23,7 +24,10 @@ _SINCE = {
     "handoffs": 15,
     "watch": 12,
     "lost": 12,
-    "schedules": 16,
+    "schedules": 17,  # 16 had it without an index
+    "revivable": 17,
+    "cascades": 17,
+    "steps": 17,
 }  # the version that brought a table, for those that version 1 did not have
 _RETIRED = (  # functions that earlier versions had
     "lease", "stand", "stage_attach", "stage_drop", "stage_fold", "stage_note", "stage_overlap", "stage_repeats", "stage_seal",
@@ -161,6 +165,8 @@ def _migrate(conn: DeadlineConnection, client: PostgresClient) -> None:
         if version < 14:
             conn.execute(text("migrations/14.sql"))
             before.discard("holders")  # which earlier migrations gave to nobody but its owner
+        if version < 17:
+            conn.execute(text("migrations/17.sql"))
         _grant_new_tables(conn, schema, _found_tables(conn, schema) - before)
     conn.execute("UPDATE version SET version = %s", [VERSION])
     _check_owners(conn, client)  # somebody may have made the schema just before us

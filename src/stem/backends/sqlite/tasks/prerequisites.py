@@ -38,6 +38,16 @@ class Prerequisite:
     is_marked_here: bool = False  # in this transaction
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How a task waits and goes on: `delay_seconds` count from its release, else it is due at `due_at`."""
+
+    round: int
+    on_failure: OnFailure
+    delay_seconds: float | None
+    due_at: float
+
+
 def linked(pushes: Iterable[Push]) -> list[Push]:
     """Those that wait for others, or that others wait for from now on. Every push is looked at, so this is quick."""
     return [push for push in pushes if (sent := push.envelope).after or sent.name in JOINS or push.into is not None]
@@ -119,7 +129,7 @@ class Linking:
         }
 
     def _wait(
-        self, task: TaskRow, after: Sequence[str], wait: "Wait", args: msgspec.Raw | None, facts: Facts | None
+        self, task: TaskRow, after: Sequence[str], wait: Wait, args: msgspec.Raw | None, facts: Facts | None
     ) -> bool:
         batch = self._batch
         found = [self._prerequisite(task, id) for id in dict.fromkeys(after)]
@@ -149,7 +159,7 @@ class Linking:
         join(self._batch, task, args, facts)
         self.changed(task.id, "succeeded", None, has_succeeded=True)
 
-    def _look(self, task: TaskRow, found: list[Prerequisite], wait: "Wait") -> tuple[int, Prerequisite | None, bool]:
+    def _look(self, task: TaskRow, found: list[Prerequisite], wait: Wait) -> tuple[int, Prerequisite | None, bool]:
         """How many are missing, the first that has failed, and whether a failure releases the task; all are remembered."""
         missing, failed, is_released = 0, None, False
         add_edge = self._batch.add["edge_insert"]
@@ -178,7 +188,7 @@ class Linking:
             self._batch.awaited.append(found.seq)
         return found
 
-    def _add_wait(self, task: TaskRow, wait: "Wait", missing: int, *, is_waiting: bool) -> None:
+    def _add_wait(self, task: TaskRow, wait: Wait, missing: int, *, is_waiting: bool) -> None:
         how = (wait.on_failure.value, wait.delay_seconds, wait.due_at)
         self._batch.add["blocked_insert"]((task.seq, self._ns, task.queue, wait.round, missing, is_waiting, *how))
 
@@ -191,16 +201,6 @@ class Linking:
         join, round = self._joins[into]
         self._spawned.setdefault(into, {})[SPAWNED + task.id] = True
         self._batch.add["edge_insert"]((task.seq, join.seq, round))
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """How a task waits and goes on: `delay_seconds` count from its release, else it is due at `due_at`."""
-
-    round: int
-    on_failure: OnFailure
-    delay_seconds: float | None
-    due_at: float
 
 
 def _task(row: NewRow, awaited: int | None, joins: int | None) -> TaskRow:

@@ -1,9 +1,14 @@
--- Part of Broker.cancel and purge: end these rows, which are locked and wait; logs the event revoked. Returns their ids.
-CREATE OR REPLACE FUNCTION cancel_rows(_ns text, _rows tid[], _reason text) RETURNS text[] LANGUAGE plpgsql AS $$
+-- Part of Broker.cancel, purge and push: end these rows, which are locked; logs the event revoked. Returns what end_waiting does.
+CREATE OR REPLACE FUNCTION cancel_rows(_ns text, _rows tid[], _reason text, OUT ids text[], OUT awaited text[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    _gone record;
 BEGIN
-    RETURN end_waiting(
+    _gone := end_waiting(
         _ns, _rows, 'revoked',
         json_build_object('type', 'Cancelled', 'message', _reason, 'stack', '', 'retryable', false)::text,
         json_build_object('reason', _reason)::text
     );
+    ids := _gone.ids;
+    awaited := _gone.awaited;
 END $$

@@ -1,6 +1,7 @@
 -- Broker.claim: lease up to the limit of due tasks, highest priority first, then oldest, no task to two claimers. Returns one row
--- per delivery; rows without a fence name tasks that had expired and were ended on the way: at most about 5000 per call, because
--- a transaction steps over all rows that it has ended itself. A caller who gets that many and no delivery claims again. If there
+-- per delivery; rows without a fence name tasks that had expired and were ended on the way, and others that ended with them (or a
+-- queue alone, with tasks that were released by that): at most about 5000 expired ones per call, because a transaction steps over
+-- all rows that it has ended itself. A caller who gets that many and no delivery claims again. If there
 -- was less than the limit, a row without an id comes last: its body tells in how many seconds the next delayed task is due, null
 -- if none is delayed.
 -- A task's fence only grows, even if a later claim leased the task and gave it back meanwhile. The fence is made of the clock,
@@ -18,7 +19,8 @@ DECLARE
     _due_at float8;
     _gone integer := 0;
     _got integer;
-    _expired text[];
+    _expired record;
+    _told record;
     _rows tid[];
     _flush text;
 BEGIN
@@ -47,17 +49,24 @@ BEGIN
             SET place = 2, fence = greatest(_fence, m.fence + 1),
                 leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
             WHERE m.ctid = ANY (_rows) AND (m.expires_at IS NULL OR m.expires_at > _now)
-            RETURNING m.*
+            RETURNING m.id, m.fence, m.name, m.queue, m.attempt, m.deaths, m.body, m.priority, m.seq
         )
         SELECT id, fence, name, queue, attempt, deaths, body, priority::integer FROM leased ORDER BY priority DESC, seq;
         GET DIAGNOSTICS _got = ROW_COUNT;
         _left := _left - _got;
         EXIT WHEN _got = cardinality(_rows);  -- else some have expired
         _expired := expire(_ns, _queues, _look, _now);
-        EXIT WHEN _expired = '{}';
+        EXIT WHEN _expired.ids = '{}';
         RETURN QUERY SELECT e, NULL::bigint, NULL, NULL, NULL::integer, NULL::integer, NULL, NULL::integer
-        FROM unnest(_expired) AS e;
-        _gone := _gone + cardinality(_expired);
+        FROM unnest(_expired.ids) AS e;
+        IF _expired.awaited IS NOT NULL THEN
+            _told := carry_on(_ns, _expired.awaited);
+            RETURN QUERY SELECT e, NULL::bigint, NULL, NULL, NULL::integer, NULL::integer, NULL, NULL::integer
+            FROM unnest(_told.told_ended) AS e;
+            RETURN QUERY SELECT '', NULL::bigint, NULL, q, NULL::integer, NULL::integer, NULL, NULL::integer
+            FROM unnest(_told.told_queues) AS q;
+        END IF;
+        _gone := _gone + cardinality(_expired.ids);
         EXIT WHEN _gone >= 5000;
         _look := greatest(_left, 1000);  -- where one has expired there may be many
     END LOOP;

@@ -1,11 +1,11 @@
--- Part of Broker.cancel, purge and claim: end these rows, which are locked and wait, as cancelled: record, event, unique keys.
--- Returns their ids.
-CREATE OR REPLACE FUNCTION end_waiting(_ns text, _rows tid[], _kind text, _error text, _data text) RETURNS text[]
-LANGUAGE plpgsql AS $$
+-- Part of Broker.cancel, purge, push and claim: end these rows, which are locked, as cancelled and never to be revived: record,
+-- event, unique keys. Returns their ids, and which of them others wait for; what that means is for carry_on.
+CREATE OR REPLACE FUNCTION end_waiting(
+    _ns text, _rows tid[], _kind text, _error text, _data text, OUT ids text[], OUT awaited text[]
+) LANGUAGE plpgsql AS $$
 DECLARE
     _now float8 := now_seconds();
     _records records[];
-    _ids text[];
     _keys text[];
 BEGIN
     WITH gone AS (
@@ -16,12 +16,14 @@ BEGIN
         FROM gone ORDER BY seq
     )
     SELECT array_agg(ROW(ns, id, seq, fence, enqueued_at, _now, started_at, _now, heartbeat_at, _now, attempt, priority,
-                         'cancelled', queue, name, worker, NULL, _error, progress, meta)::records),
-           array_agg(id), array_agg(unique_key) FILTER (WHERE unique_key IS NOT NULL)
-    INTO _records, _ids, _keys FROM gone;
+                         'cancelled', queue, name, worker, NULL, _error, progress, meta,
+                         dependents, CASE WHEN ending IS NOT NULL THEN true END, NULL)::records),
+           array_agg(id), array_agg(unique_key) FILTER (WHERE unique_key IS NOT NULL),
+           array_agg(id) FILTER (WHERE dependents IS NOT NULL)
+    INTO _records, ids, _keys, awaited FROM gone;
     PERFORM file_records(_records);
     IF _keys IS NOT NULL THEN
-        PERFORM release_keys(_ns, _keys, _ids, _ids);
+        PERFORM release_keys(_ns, _keys, ids, ids);
     END IF;
-    RETURN coalesce(_ids, '{}');
+    ids := coalesce(ids, '{}');
 END $$

@@ -1,7 +1,12 @@
--- Part of Broker.claim: end the next tasks that have expired: state cancelled, error Expired, event expired. Returns the ids.
-CREATE OR REPLACE FUNCTION expire(_ns text, _queues text[], _limit integer, _now float8) RETURNS text[] LANGUAGE plpgsql AS $$
+-- Part of Broker.claim: end the next tasks that have expired: state cancelled, error Expired, event expired. Returns what
+-- end_waiting does.
+CREATE OR REPLACE FUNCTION expire(
+    _ns text, _queues text[], _limit integer, _now float8, OUT ids text[], OUT awaited text[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    _gone record;
 BEGIN
-    RETURN end_waiting(_ns, ARRAY(
+    _gone := end_waiting(_ns, ARRAY(
         SELECT next.row FROM (
             SELECT each.* FROM unnest(_queues) AS q (name) CROSS JOIN LATERAL (
                 SELECT m.ctid AS row, m.priority, m.seq, m.expires_at FROM messages m
@@ -13,4 +18,6 @@ BEGIN
         ) next
         WHERE next.expires_at <= _now
     ), 'expired', '{"type":"Expired","message":"It expired before it could start.","stack":"","retryable":false}', NULL);
+    ids := _gone.ids;
+    awaited := _gone.awaited;
 END $$

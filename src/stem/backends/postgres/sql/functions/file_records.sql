@@ -8,5 +8,5 @@ BEGIN
         heartbeat_at = excluded.heartbeat_at, kept_from = excluded.kept_from, attempt = excluded.attempt,
         priority = excluded.priority, state = excluded.state, queue = excluded.queue, name = excluded.name,
         worker = excluded.worker, payload = excluded.payload, error = excluded.error, progress = excluded.progress,
-        meta = excluded.meta;
+        meta = excluded.meta, dependents = excluded.dependents, is_join = excluded.is_join, passes = excluded.passes;
 END $$

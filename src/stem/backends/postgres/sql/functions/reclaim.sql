@@ -1,4 +1,6 @@
--- Broker.reclaim: take back tasks whose lease has expired, oldest first; after too many deaths a task becomes a dead letter.
+-- Broker.reclaim: take back tasks whose lease has expired, oldest first; after too many deaths a task becomes a dead letter. Before
+-- that, whatever the grace, goes on with the cancellations that earlier calls have left.
+-- Rows without is_dead tell what became of tasks that waited for others: the id of one that has ended, or a queue with new work.
 CREATE OR REPLACE FUNCTION reclaim(_ns text, _limit integer, _max_deaths integer, _grace float8 DEFAULT 0)
 RETURNS TABLE (id text, queue text, is_dead boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -8,7 +10,12 @@ DECLARE
     _records records[];
     _keys text[];
     _dead text[];
+    _awaited text[];
+    _told record;
 BEGIN
+    IF EXISTS (SELECT FROM cascades c WHERE c.ns = _ns) THEN
+        RETURN QUERY SELECT t.id, t.queue, NULL::boolean FROM resume_cascades(_ns) t;
+    END IF;
     IF _grace > 0 AND NOT watched(_ns, _now, _grace) THEN
         RETURN;
     END IF;
@@ -21,9 +28,10 @@ BEGIN
         RETURN;
     END IF;
     SELECT array_agg(ROW(ns, id, seq, fence, enqueued_at, _now, started_at, _now, heartbeat_at, NULL, attempt, priority, 'failed',
-                         queue, name, worker, NULL, worker_lost(worker, true), progress, meta)::records),
-           array_agg(id), array_agg(unique_key) FILTER (WHERE unique_key IS NOT NULL)
-    INTO _records, _dead, _keys
+                         queue, name, worker, NULL, worker_lost(worker, true), progress, meta,
+                         dependents, NULL, NULL)::records),
+           array_agg(id), array_agg(id) FILTER (WHERE dependents IS NOT NULL), array_agg(unique_key) FILTER (WHERE unique_key IS NOT NULL)
+    INTO _records, _dead, _awaited, _keys
     FROM messages m WHERE m.ctid = ANY (_rows) AND m.deaths + (m.started_at IS NOT NULL)::integer >= _max_deaths;
     IF _dead IS NOT NULL THEN
         PERFORM file_records(_records);
@@ -62,4 +70,9 @@ BEGIN
         ORDER BY leased_until, seq, step
     )
     SELECT id, queue, count >= _max_deaths FROM late ORDER BY leased_until, seq;
+    IF _awaited IS NOT NULL THEN
+        _told := carry_on(_ns, _awaited);
+        RETURN QUERY SELECT e.id, NULL, NULL::boolean FROM unnest(_told.told_ended) AS e (id);
+        RETURN QUERY SELECT NULL, q.name, NULL::boolean FROM unnest(_told.told_queues) AS q (name);
+    END IF;
 END $$

@@ -19,7 +19,7 @@ BEGIN
         SELECT r.*, l.body, l.visibility_timeout, l.seq AS number FROM letters l JOIN records_gone r ON r.id = l.id
     ), back AS (
         INSERT INTO messages (ns, id, seq, fence, due_at, enqueued_at, updated_at, visibility_timeout, priority, place,
-                              queue, name, progress, meta, body)
+                              queue, name, progress, meta, body, dependents)
         SELECT ns, id, seq, fence, _now + _delay, enqueued_at, _now, visibility_timeout, priority,
                CASE WHEN _delay <= 0 THEN 0 ELSE 1 END, queue, name, progress,
                meta || E'\n' || json_build_object(
@@ -29,7 +29,7 @@ BEGIN
                        WHERE json_typeof(line::json -> 'replayCount') = 'number'
                    ),
                    'lastReplayAt', to_char(to_timestamp(_now) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-               ), body
+               ), body, dependents
         FROM taken
     ), told AS (
         INSERT INTO events (ns, at, enqueued_at, attempt, kind, task_id, name, queue, data)

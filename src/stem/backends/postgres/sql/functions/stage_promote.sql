@@ -1,5 +1,6 @@
 -- Staging.promote: make the pushes of these parts tasks, all or none: state queued, event enqueued; known ids are left alone.
--- Returns how many were created and known, and their queues; or an incomplete part, and how many of its pushes are there.
+-- Returns how many were created and known, and their queues, or null if the job was promoted before; or an incomplete part, and how
+-- many of its pushes are there.
 CREATE OR REPLACE FUNCTION stage_promote(_ns text, _job text, _parts text[], _rows bigint[], _ttl float8)
 RETURNS TABLE (made bigint, left_alone bigint, queues text[], broken text, there bigint) LANGUAGE plpgsql AS $$
 DECLARE
@@ -12,7 +13,7 @@ BEGIN
     PERFORM stage_touch(_ns, _job);
     SELECT * INTO _before FROM stage_jobs j WHERE j.ns = _ns AND j.job = _job FOR UPDATE;
     IF _before.promoted_at IS NOT NULL THEN
-        RETURN QUERY SELECT _before.created, _before.known, '{}'::text[], NULL, NULL::bigint;
+        RETURN QUERY SELECT _before.created, _before.known, NULL::text[], NULL, NULL::bigint;
         RETURN;
     END IF;
     _table := stage_open(_ns, _job);

@@ -8,4 +8,4 @@ UNION ALL
 SELECT id, name, queue, state, attempt, fence, priority, payload, error, meta, progress, worker,
        enqueued_at, started_at, finished_at, heartbeat_at, updated_at, seq
 FROM {s}.records WHERE ns = %(ns)s AND id = ANY (%(ids)s)
-  AND (kept_from IS NULL OR kept_from > (SELECT {s}.now_seconds()) - %(ttl)s)
+  AND (kept_from IS NULL OR least(kept_from, finished_at) > (SELECT {s}.now_seconds()) - %(ttl)s)

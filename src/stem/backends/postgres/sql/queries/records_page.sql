@@ -36,7 +36,7 @@ SELECT * FROM (
                WHERE jsonb_exists(line::jsonb, wanted.key) ORDER BY number DESC LIMIT 1
            )
        ))
-       AND (kept_from IS NULL OR kept_from > (SELECT {s}.now_seconds()) - %(ttl)s)
+       AND (kept_from IS NULL OR least(kept_from, finished_at) > (SELECT {s}.now_seconds()) - %(ttl)s)
      ORDER BY seq DESC LIMIT %(limit)s)
 ) both_kinds
 ORDER BY seq DESC LIMIT %(limit)s

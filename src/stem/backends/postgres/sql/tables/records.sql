@@ -1,5 +1,8 @@
 -- The records of ended tasks, and of tasks that another store runs. Mostly appended to.
--- kept_from: when the retention of the record began; null for a record that stays (not ended, or a dead letter).
+-- kept_from: when the retention of the record began; null for a record that stays (not ended, or a dead letter). A record that
+-- tasks which waited for it still need begins again when it is to be pruned; it can be read as long as finished_at says.
+-- dependents: as in messages. is_join: it ended, or would have, when its prerequisites had. passes: cancelled, and counts as a
+-- success all the same.
 -- Indexes are as in messages: one for each look-up.
 CREATE TABLE records (
     ns           text COLLATE "C" NOT NULL,
@@ -22,6 +25,9 @@ CREATE TABLE records (
     error        text,
     progress     text,
     meta         text NOT NULL,
+    dependents   text[],
+    is_join      boolean,
+    passes       boolean,
     PRIMARY KEY (id, ns)
 );
 CREATE INDEX records_seq ON records (ns, seq) WHERE seq > 0;

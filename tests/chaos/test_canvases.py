@@ -1,0 +1,76 @@
+"""Random canvases while workers are killed, and their submitter right after it has submitted: all end, each task once."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stem.core.lifecycle import EventKind, State
+from stem.core.prerequisites import CANVAS
+from stem.core.record import TaskFilter
+from support.facts import lives
+from support.fleet import Fleet, a_fleet
+from support.striking import SHORT
+from support.until import until
+from support.working import TESTS, environment
+
+SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "5"))
+APP = "support.worker_apps.composing_shop:app"
+CANVASES = 12
+
+
+@pytest.fixture
+def fleet(durable_url: str, namespace: str, tmp_path: Path) -> Iterator[Fleet]:
+    yield from a_fleet(durable_url, namespace, tmp_path)
+
+
+def test_every_canvas_ends_and_each_of_its_tasks_succeeds_once(fleet: Fleet, durable_url: str, namespace: str) -> None:
+    seed = int(os.environ.get("STEM_CAMPAIGN_SEED") or random.randrange(2**32))
+    print(f"STEM_CAMPAIGN_SEED={seed} STEM_CAMPAIGN_SECONDS={SECONDS:g}")
+    dice = random.Random(seed)
+    workers = [fleet.start(app_path=APP, **SHORT) for _ in range(2)]
+    submitted = submit_and_die(durable_url, namespace, [dice.randrange(2**32) for _ in range(CANVASES)])
+    end, kills = time.monotonic() + SECONDS, 0
+    while time.monotonic() < end or kills < 3:
+        victim = dice.randrange(len(workers))
+        time.sleep(dice.uniform(0.2, 1.0))  # long enough to run something, short enough to die in the middle of it
+        workers[victim].kill()
+        workers[victim] = fleet.start(app_path=APP, **SHORT)
+        kills += 1
+    fleet.ended(submitted, seconds=60)
+    check(fleet, submitted)
+
+
+def submit_and_die(url: str, namespace: str, seeds: list[int]) -> list[str]:
+    """Have a process submit canvases that kills itself afterwards; their ids."""
+    done = subprocess.run(
+        [sys.executable, "-m", "support.worker_apps.composing_shop", json.dumps(seeds)],
+        env=environment(url, namespace),
+        cwd=TESTS,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return done.stdout.split()
+
+
+def check(fleet: Fleet, submitted: list[str]) -> None:
+    page = fleet.store.results.page(TaskFilter(), limit=10_000)
+    assert page.cursor is None
+    wrong = {record.id: (record.name, record.state) for record in page.items if record.state is not State.SUCCEEDED}
+    assert not wrong
+    assert {record.id for record in page.items if record.name == CANVAS} == set(submitted)
+    until(lambda: all(each.blocked == each.running == each.ready == 0 for each in fleet.store.broker.depth().values()))
+    for id, events in lives(fleet.store).items():
+        kinds = [event.kind for event in events]
+        assert kinds.count(EventKind.SUCCEEDED) + kinds.count(EventKind.JOINED) == 1, id
+        assert kinds.count(EventKind.RELEASED) <= 1, id
+    print(f"{len(page.items)} tasks of {len(submitted)} canvases")

@@ -1,0 +1,13 @@
+"""Tasks to compose, in eager mode."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.composing import Kit, composing
+
+
+@pytest.fixture
+def kit() -> Iterator[Kit]:
+    with composing() as made:
+        yield made
