@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from stem.core.record import TaskRecord
 
 
-@click.group(cls=LazyGroup, homes={"revoke": "stem.cli.worker.control:revoke"})
+@click.group(cls=LazyGroup, homes={"logs": "stem.cli.task_logs", "revoke": "stem.cli.worker.control:revoke"})
 def task() -> None:
-    """List tasks, show their results, revoke tasks.
+    """List tasks, show their results and what they printed, revoke tasks.
 
     \b
     Example: stem task list --state failed --since 1h

@@ -23,6 +23,7 @@ from stem.worker.services.absent_workers import cancel_expired
 from stem.worker.services.heartbeat import HeartbeatSender
 from stem.worker.services.metrics import measures
 from stem.worker.services.minute_counts import TICK_SECONDS
+from stem.worker.services.task_output import WRITE_SECONDS
 from stem.worker.settings import Mode, WorkerSettings
 from stem.worker.steering import Steering
 from stem.worker.wiring import Services
@@ -80,6 +81,8 @@ class RunningWorker:
         ]
         if services.minute_counts is not None:
             self._tickers.append(Ticker("minute-counts", TICK_SECONDS, services.minute_counts.tick))
+        if services.task_output is not None:
+            self._tickers.append(Ticker("task-output", WRITE_SECONDS, services.task_output.tick))
         self._name_published = False  # by a heartbeat
         self._reconnected_at: float | None = None
         self._measures = measures(services, self._responder)
@@ -124,6 +127,8 @@ class RunningWorker:
             with suppress(StemError):
                 services.minute_counts.tick()
         services.pool.stop()
+        if services.task_output is not None and is_written:
+            services.task_output.tick()  # what tasks said at the very end
         metrics.withdraw(self._measures)
         self._control.stop_receiving()  # operators may ask until now
         if is_written:  # else the store is away, and forgets this worker by itself

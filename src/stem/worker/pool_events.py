@@ -5,6 +5,7 @@ from threading import Thread
 from typing import Any
 
 from stem import signals
+from stem.contracts.task_logs import LogLine
 from stem.core.delivery import Ending, Report
 from stem.core.lifecycle import EventKind
 from stem.worker.fork.client import IsolateHandle
@@ -15,6 +16,7 @@ from stem.worker.services.isolate_requests import IsolateRequests
 from stem.worker.services.lease_renewer import LeaseRenewer
 from stem.worker.services.progress_reporter import ProgressReporter
 from stem.worker.services.settler import Settler
+from stem.worker.services.task_output import TaskOutputWriter
 
 
 class PoolEvents:
@@ -31,6 +33,7 @@ class PoolEvents:
         record_event: Callable[[EventKind, dict[str, Any]], None],
         fail: Callable[[str], None],
         worker: str,
+        task_output: TaskOutputWriter | None,
     ) -> None:
         """`fetcher` returns the current one: a stalled fetcher is replaced."""
         self._settler = settler
@@ -41,6 +44,7 @@ class PoolEvents:
         self._record_event = record_event
         self._fail = fail
         self._worker = worker
+        self._task_output = task_output
 
     def tasks_ended(self, endings: list[tuple[InFlightTask, Ending]]) -> None:
         self._settler.add(endings)
@@ -70,6 +74,10 @@ class PoolEvents:
     def _tell_of_recycling(self, pid: int, reason: str) -> None:
         signals.isolate_recycled.send(signals.IsolateProcess(self._worker, pid, reason))
         self._record_event(EventKind.WORKER_RECYCLED, {"isolate": pid, "reason": reason})
+
+    def output_read(self, lines: list[LogLine]) -> None:
+        if self._task_output is not None:
+            self._task_output.add(lines)
 
     def isolates_failed(self, sentence: str) -> None:
         self._fail(sentence)

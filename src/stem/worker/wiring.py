@@ -35,6 +35,7 @@ from stem.worker.services.minute_counts import MinuteCounts
 from stem.worker.services.progress_reporter import ProgressReporter
 from stem.worker.services.settler import Settler
 from stem.worker.services.task_log import SuccessLog
+from stem.worker.services.task_output import TaskOutputWriter
 from stem.worker.settings import WorkerSettings
 
 log = logging.getLogger("stem.worker")
@@ -80,6 +81,7 @@ class Services:
         self.success_log = SuccessLog(is_on=settings.log_tasks)
         self.minute_counts = MinuteCounts(self.store, settings.name, self.queues) if settings.minute_counts else None
         count = None if self.minute_counts is None else self.minute_counts.add
+        self.task_output = TaskOutputWriter(self.store.task_logs) if settings.task_logs else None
         self.settler = Settler(self.at_most_once, settings.name, self._release, self.success_log, count)
         self.lease_renewer = LeaseRenewer(self.store, self.pool, self.in_flight, settings.lease_seconds)
         self.progress_reporter = ProgressReporter(self.store.broker, settings.name)
@@ -111,6 +113,7 @@ class Services:
             record_event=self.record_event,
             fail=fail,
             worker=settings.name,
+            task_output=self.task_output,
         )
 
     def make_fetcher(self) -> Fetcher:
