@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli.support import printing
+from stem.cli.support import completing, printing
 from stem.cli.support.stores import Session, in_session
 from stem.core.text.escaping import plain_json
 
@@ -21,7 +21,7 @@ LINGER_SECONDS = 1.5  # after its end: workers write lines in batches
 
 
 @click.command()
-@click.argument("id")
+@click.argument("id", shell_complete=completing.task_ids)
 @click.option("--follow", is_flag=True, help="Continue until the task has ended; with --json one line each.")
 @in_session
 def logs(session: Session, id: str, follow: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stem.cli.observe import live
-from stem.cli.support import printing, times
+from stem.cli.support import completing, printing, times
 from stem.cli.support.flags import options
 from stem.cli.support.stores import Session, in_session
 from stem.core.lifecycle import EventKind
@@ -23,9 +23,11 @@ _WHEN, _KIND, _ID = 8, 15, 36  # columns of the screen
 
 
 @click.command()
-@click.option("--task", "name", metavar="NAME", help="Only events of tasks of this name.")
+@click.option(
+    "--task", "name", metavar="NAME", help="Only events of tasks of this name.", shell_complete=completing.task_names
+)
 @options.queue
-@click.option("--id", "task_id", metavar="ID", help="Only events of this task.")
+@click.option("--id", "task_id", metavar="ID", help="Only events of this task.", shell_complete=completing.task_ids)
 @click.option(
     "--kind", type=click.Choice([kind.value for kind in EventKind]), metavar="KIND", help="Only events of this kind."
 )
