@@ -15,7 +15,7 @@ from stem.cli.top.dialogs import Confirm, TaskScreen
 from stem.cli.top.reading import TopStore
 from stem.cli.top.screen import TopApp
 from stem.contracts.task_logs import LogLine
-from stem.core.lifecycle import State
+from stem.core.lifecycle import EventKind, State
 from stem.core.settings.app import Settings
 from stem.worker.supervisor import Worker
 from support.until import until
@@ -111,7 +111,7 @@ def test_a_task_is_opened_and_its_dead_letter_replayed(app: Stem) -> None:
         await eventually(pilot, lambda: said(top) == "Replayed failed-one.")
 
     played(app, play)
-    until(lambda: [e.kind for e in app.store.events.read(None, limit=100)].count("replayed") == 1)
+    until(lambda: [e.kind for e in app.store.events.read(None, limit=100)].count(EventKind.REPLAYED) == 1)
 
 
 def test_a_task_is_revoked(app: Stem) -> None:
