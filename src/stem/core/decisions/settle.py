@@ -64,18 +64,24 @@ def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, rando
             )
         case Revoked(reason):
             return Cancelled(reason)
-        case Interrupted(reason):
-            return Requeue(0.0, reason)
-        case Suspended(seconds, event, reason):
-            return Requeue(seconds, reason, event=event)
-        case Throttled(seconds, limit):
-            return Requeue(seconds, limit, throttled=True)
+        case Interrupted() | Suspended() | Throttled():
+            return _put_back(outcome)
         case Rejected(reason, error):
             return Dead(reason, error)
         case Replaced(by):
             return Block((by,))
         case Passed():
             return Cancelled(CHAIN_ENDED, passes=True)
+
+
+def _put_back(outcome: Interrupted | Suspended | Throttled) -> Requeue:
+    match outcome:
+        case Interrupted(reason):
+            return Requeue(0.0, reason)
+        case Suspended(seconds, event, reason):
+            return Requeue(seconds, reason, event=event)
+        case Throttled(seconds, limit):
+            return Requeue(seconds, limit, throttled=True)
 
 
 def _again(
