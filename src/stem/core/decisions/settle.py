@@ -48,8 +48,6 @@ def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, rando
         case Returned(payload):
             return Done(payload)
         case Raised(error, retry_after):
-            if not error.retryable:
-                return Dead("not-retryable", error)
             return _again(error, policy, attempt, random_fraction, retry_after)
         case TimedOut(limit, stack):
             error = TaskError(
@@ -87,6 +85,8 @@ def _put_back(outcome: Interrupted | Suspended | Throttled) -> Requeue:
 def _again(
     error: TaskError, policy: Policy, attempt: int, random_fraction: float, retry_after: float | None
 ) -> Settlement:
+    if not error.retryable:
+        return Dead("not-retryable", error)
     if attempt >= policy.max_retries:
         return Dead("retries-exhausted", error, {"maxRetries": policy.max_retries})
     return Retry(_delay(policy, error, attempt, random_fraction) if retry_after is None else retry_after, error)
