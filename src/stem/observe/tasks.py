@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -26,7 +27,7 @@ class TaskSearch(msgspec.Struct, frozen=True, kw_only=True):
     state: State | None = None
     queue: str | None = None
     name: str | None = None
-    meta: dict[str, str] | None = None
+    meta: dict[str, Any] | None = None
     error: str | None = None
     text: str | None = None
     since: datetime | None = None
