@@ -11,7 +11,19 @@ from stem.cli.support import failure
 from stem.cli.support.lazy_group import LazyGroup
 from stem.core.errors import ConfigError, UsageError
 
-NOUNS = ("worker", "enqueue", "task", "queue", "dlq", "schedule", "beat", "health", "config", "pipeline")  # a file each
+NOUNS = (
+    "worker",
+    "enqueue",
+    "task",
+    "queue",
+    "dlq",
+    "schedule",
+    "beat",
+    "health",
+    "config",
+    "pipeline",
+    "dashboard",
+)  # a file each
 INTERRUPTED = 130
 CLOSED_PIPE = 141  # as the shell reports a program that SIGPIPE ended
 

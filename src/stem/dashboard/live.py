@@ -27,7 +27,7 @@ MOST_PAGES = 100  # that follow at a time
 class News:
     """`events` are those since the last; `problem` says why the store cannot be read."""
 
-    kind: Literal["changed", "lost", "back", "alive"]
+    kind: Literal["changed", "lost", "back", "alive", "closed"]
     events: tuple[Event, ...] = ()
     problem: str = ""
 
@@ -55,6 +55,12 @@ class LiveFeed:
         self._lock = Lock()
         self._thread: Thread | None = None
         self._problem = ""
+        self._is_closed = False
+
+    def close(self) -> None:
+        """End all streams: the server waits for them before it stops."""
+        self._is_closed = True
+        self._tell(News("closed"))
 
     @property
     def is_full(self) -> bool:
@@ -68,9 +74,12 @@ class LiveFeed:
                 yield News("lost", problem=self._problem)
             while True:
                 try:
-                    yield await asyncio.wait_for(follower.queue.get(), ALIVE_SECONDS)
+                    news = await asyncio.wait_for(follower.queue.get(), ALIVE_SECONDS)
                 except TimeoutError:
-                    yield News("alive")
+                    news = News("alive")
+                if self._is_closed:
+                    return
+                yield news
         finally:
             with self._lock:
                 self._followers.discard(follower)
@@ -114,7 +123,7 @@ class LiveFeed:
         with self._lock:
             if not self._followers:
                 self._thread = None
-            return bool(self._followers)
+            return bool(self._followers) and not self._is_closed
 
     def _tell(self, news: News) -> None:
         with self._lock:

@@ -2,6 +2,8 @@
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from stem.core.errors import ConfigError, StemError
@@ -44,6 +46,11 @@ def serve(app: "Starlette", opened: socket.socket, *, root_path: str, started: C
     """Return after Ctrl-C or TERM."""
     from uvicorn import Config, Server
 
+    class StreamEndingServer(Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            app.state.desk.feed.close()
+            super().handle_exit(sig, frame)
+
     config = Config(
         app,
         log_config=None,
@@ -56,4 +63,5 @@ def serve(app: "Starlette", opened: socket.socket, *, root_path: str, started: C
         timeout_graceful_shutdown=STOP_SECONDS,
     )
     started()
-    Server(config).run(sockets=[opened])
+    with suppress(KeyboardInterrupt):
+        StreamEndingServer(config).run(sockets=[opened])

@@ -6,6 +6,7 @@ from pathlib import Path
 from stem.core.errors import ConfigError
 from stem.core.text.loopback import is_loopback
 
+LOOPBACK = ("127.0.0.1", "::1")
 LEAST_TOKEN = 16  # characters, as the control endpoint asks for
 
 
@@ -21,7 +22,7 @@ class Access:
     password_file: Path | None = None
     token: str | None = None
     trusted_header: str | None = None
-    trusted_proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+    trusted_proxies: tuple[str, ...] = LOOPBACK
     allowed_hosts: tuple[str, ...] = ()
     read_only: bool = False
     session_seconds: float = 12 * 3600.0

@@ -6,7 +6,7 @@ from stem.contracts.steering.control import ShutdownMode
 from stem.core.errors import UsageError
 from stem.dashboard.actions.replies import told
 from stem.dashboard.handling import ActionRequest, ActionResult
-from stem.dashboard.pages.workers import WorkerUnknown
+from stem.dashboard.pages.workers import WorkerGone
 from stem.observe.workers import workers
 
 NOBODY = "It is not there any more."
@@ -72,4 +72,4 @@ def _queues(ask: ActionRequest, name: str) -> list[str]:
     for worker in workers(ask.store):
         if worker.id == name:
             return worker.queues
-    raise WorkerUnknown(f"No worker {name} is known; it has stopped, or its heartbeat has expired.")
+    raise WorkerGone(f"No worker {name} is known; it has stopped, or its heartbeat has expired.")

@@ -11,7 +11,7 @@ SECONDS = 3600
 ANSWER_SECONDS = 3.0
 
 
-class WorkerUnknown(UsageError):
+class WorkerGone(UsageError):
     """No worker of that name has a heartbeat."""
 
     exit_code = 1
@@ -27,7 +27,7 @@ def worker_page(ask: PageRequest) -> dict[str, Any]:
     name = ask.path["worker"]
     found = next((each for each in workers(ask.store) if each.id == name), None)
     if found is None:
-        raise WorkerUnknown(f"No worker {name} is known; it has stopped, or its heartbeat has expired.")
+        raise WorkerGone(f"No worker {name} is known; it has stopped, or its heartbeat has expired.")
     try:
         answers = ask.desk.stem.control.stats(include_tasks=True, workers=[name], timeout=ANSWER_SECONDS)
         reply = answers.replies.get(name)
