@@ -17,9 +17,16 @@
 
   function seconds(value) {
     if (value === null || value === undefined) return "–";
+    if (value === 0) return "0";
     if (value < 0.001) return Math.round(value * 1e6) + " µs";
     if (value < 1) return Number((value * 1000).toPrecision(3)) + " ms";
     return Number(value.toPrecision(3)) + " s";
+  }
+
+  function clock(at, all) {
+    const day = { day: "numeric", month: "short" }, time = { hour: "2-digit", minute: "2-digit", hour12: false };
+    const isLong = all[all.length - 1] - all[0] > 2 * 86400;
+    return new Date(at * 1000).toLocaleString("en-GB", isLong ? day : time);
   }
 
   function drawChart(place) {
@@ -30,14 +37,14 @@
     place.replaceChildren();
     const chart = new uPlot({
       width: Math.max(200, place.clientWidth), height: 180,
-      cursor: { y: false, points: { size: 6 } }, legend: { live: true },
+      cursor: { y: false, points: { size: 6 } },
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [{ ...axis, space: 70 }, { ...axis, size: 58, values: (_, ticks) => ticks.map(show) }],
+      axes: [{ ...axis, space: 64, values: (_, ticks) => ticks.map((at) => clock(at, told.x)) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(show) }],
       series: [
-        { value: (_, at) => (at === null ? "" : new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })) },
+        { label: "", value: (_, at) => (at === null ? "" : clock(at, told.x)) },
         ...told.series.map((line) => {
           const [tone, dash] = tones[line.tone];
-          return { label: line.label, stroke: style(tone), dash, width: 1.75, points: { show: false }, spanGaps: false, fill: line.tone === "succeeded" ? style("--ok-soft") : undefined, value: (_, value) => show(value) };
+          return { label: line.label, stroke: style(tone), dash, width: 1.75, points: { show: false }, spanGaps: false, fill: line.tone === "succeeded" ? style("--ok-soft") : undefined, value: (_, value) => (value === null || value === undefined ? "" : show(value)) };
         }),
       ],
     }, [told.x, ...told.series.map((line) => line.y)], place);
@@ -154,5 +161,6 @@
     }
   });
 
+  find("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   drawAll();
 })();
