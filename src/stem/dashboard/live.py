@@ -27,7 +27,7 @@ MOST_PAGES = 100  # that follow at a time
 class News:
     """`events` are those since the last; `problem` says why the store cannot be read."""
 
-    kind: Literal["changed", "lost", "back", "alive", "closed"]
+    kind: Literal["ready", "changed", "lost", "back", "alive", "closed"]
     events: tuple[Event, ...] = ()
     problem: str = ""
 
@@ -56,6 +56,7 @@ class LiveFeed:
         self._thread: Thread | None = None
         self._problem = ""
         self._is_closed = False
+        self._is_reading = False  # from a place in the log on, so that what happens now is told
 
     def close(self) -> None:
         """End all streams: the server waits for them before it stops."""
@@ -70,9 +71,10 @@ class LiveFeed:
         follower = _Follower(asyncio.get_running_loop())
         self._add(follower)
         try:
-            if self._problem:
-                yield News("lost", problem=self._problem)
-            while True:
+            while not (self._is_reading or self._problem or self._is_closed):
+                await asyncio.sleep(0.01)
+            yield News("lost", problem=self._problem) if self._problem else News("ready")
+            while not self._is_closed:
                 try:
                     news = await asyncio.wait_for(follower.queue.get(), ALIVE_SECONDS)
                 except TimeoutError:
@@ -99,6 +101,7 @@ class LiveFeed:
                 store = self._store()
                 if not is_started:
                     after, is_started = store.events.head(), True
+                self._is_reading = True
                 if self._problem:
                     self._problem = ""
                     self._tell(News("back"))
@@ -122,7 +125,7 @@ class LiveFeed:
         """Ends the thread when nobody follows. Decided under the lock: a follower that comes now starts another."""
         with self._lock:
             if not self._followers:
-                self._thread = None
+                self._thread, self._is_reading = None, False
             return bool(self._followers) and not self._is_closed
 
     def _tell(self, news: News) -> None:

@@ -29,7 +29,7 @@ def events_page(ask: PageRequest) -> dict[str, Any]:
 
 @needs("viewer")
 async def live_stream(request: Request) -> Response:
-    """Server-sent events: `changed`, `lost` with a sentence, `back`; with `?events=1` also rows of a table as `rows`."""
+    """Server-sent events: `ready`, `changed`, `lost` with a sentence, `back`; with `?events=1` also rows of a table as `rows`."""
     desk = desk_of(request)
     if desk.feed.is_full:
         return refusal(request, 503, "Too many pages follow the store; close some of them.")

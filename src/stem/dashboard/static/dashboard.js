@@ -101,11 +101,11 @@
     const query = events ? "?events=1&" + new URLSearchParams(location.search) : "";
     const source = new EventSource(root + "/live" + query);
     const dot = find("[data-live]");
-    source.addEventListener("open", () => { dot.hidden = false; dot.title = "live"; });
+    source.addEventListener("ready", () => { dot.hidden = false; refresh(); });
     source.addEventListener("error", () => { dot.hidden = true; });
     source.addEventListener("changed", refresh);
     source.addEventListener("lost", (message) => showProblem(message.data));
-    source.addEventListener("back", () => { clearProblem(); refresh(); });
+    source.addEventListener("back", () => { clearProblem(); dot.hidden = false; refresh(); });
     if (events) source.addEventListener("rows", (message) => addRows(message.data));
     addEventListener("pagehide", () => source.close());
   }
