@@ -49,7 +49,7 @@ def dashboard(
     read_only: bool,
     lake: str | None,
 ) -> None:
-    """Serve the dashboard until Ctrl-C.
+    """Start the dashboard; Ctrl-C stops it.
 
     On this machine nobody has to log in. Elsewhere they do: by a password file, a token, or a proxy in front of it.
 

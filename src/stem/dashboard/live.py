@@ -59,9 +59,11 @@ class LiveFeed:
         self._is_reading = False  # from a place in the log on, so that what happens now is told
 
     def close(self) -> None:
-        """End all streams: the server waits for them before it stops."""
+        """End all streams: the server waits for them before it stops. Takes no lock, for it is called by a signal handler,
+        which may have interrupted somebody who holds it."""
         self._is_closed = True
-        self._tell(News("closed"))
+        for follower in list(self._followers):
+            follower.tell(News("closed"))
 
     @property
     def is_full(self) -> bool:

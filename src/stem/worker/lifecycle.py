@@ -76,7 +76,9 @@ class RunningWorker:
             Ticker("success-log", 1.0, services.success_log.tick),
         ]
         if services.minute_counts is not None:
-            self._tickers.append(Ticker("minute-counts", TICK_SECONDS, services.minute_counts.tick))
+            self._tickers.append(
+                Ticker("minute-counts", TICK_SECONDS, services.minute_counts.tick, starts_at_once=False)
+            )
         self._name_published = False  # by a heartbeat
         self._reconnected_at: float | None = None
         self._measures = measures(services, self._responder)
