@@ -16,7 +16,7 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Report
 from stem.core.errors import UsageError
 from stem.core.event import Event
-from stem.core.lifecycle import ARROWS, WORKER_KINDS, EventKind
+from stem.core.lifecycle import ARROWS, NOTED_KINDS, EventKind
 from stem.core.settings.app import Retention
 from support.arrows import walk
 from support.asking import (
@@ -258,8 +258,8 @@ def test_a_note_tells_of_a_worker_in_order_among_the_tasks(store: Store) -> None
     assert walk(events_of(store, "a")) == "succeeded"
 
 
-def test_every_kind_of_a_worker_can_be_noted_and_twice_is_two(store: Store) -> None:
-    kinds = sorted(WORKER_KINDS) * 2
+def test_every_kind_of_a_worker_or_operator_can_be_noted_and_twice_is_two(store: Store) -> None:
+    kinds = sorted(NOTED_KINDS) * 2
     for kind in kinds:
         store.events.note(kind, worker=WORKER, data={"kind": kind})
     assert [(e.kind, e.data) for e in all_events(store)] == [(kind, {"kind": kind.value}) for kind in kinds]

@@ -13,9 +13,7 @@ from stem.core.errors import DeadLetterNotFound
 
 if TYPE_CHECKING:
     from stem.contracts.store import Store
-    from stem.core.delivery import DeadFilter, DeadLetter
-
-_STEP = 1000  # dead letters per call, so that no call to the store takes long
+    from stem.core.delivery import DeadLetter
 
 
 @click.group(cls=SuggestingGroup)
@@ -111,6 +109,8 @@ def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **c
     \b
     Example: stem dlq replay --queue default --since 1h --dry-run
     """
+    from stem.control.dead_letters import replay_letters
+
     letter_choice.check(chosen)
     with session.store() as store:
         where = letter_choice.filter_of(store, chosen)
@@ -118,7 +118,7 @@ def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **c
             dead = _dead(store)
             ids = store.deadletters.replay(where, limit=min(limit or dead, dead), dry_run=True)
         else:
-            ids = _replay(store, where, limit, delay)
+            ids = replay_letters(store, where, limit, delay)
     if session.as_json:
         printing.json({"replayed": ids, "dryRun": dry_run})
     else:
@@ -140,12 +140,14 @@ def purge(session: Session, limit: int | None, yes: bool, **chosen: Any) -> None
     \b
     Example: stem dlq purge --reason retries-exhausted --since 7d --yes
     """
+    from stem.control.dead_letters import purge_letters
+
     letter_choice.check(chosen)
     if not confirm.is_confirmed("Drop these dead letters for good?", yes=yes):
         click.echo("Nothing was dropped.", err=True)
         return
     with session.store() as store:
-        count = _purge(store, letter_choice.filter_of(store, chosen), limit)
+        count = purge_letters(store, letter_choice.filter_of(store, chosen), limit)
     if session.as_json:
         printing.json({"purged": count})
     else:
@@ -153,30 +155,6 @@ def purge(session: Session, limit: int | None, yes: bool, **chosen: Any) -> None
     absent = len(set(chosen["ids"])) - count
     if absent > 0 and (limit is None or count < limit):
         raise DeadLetterNotFound(f"{absent} of these ids were not among the dead letters; see 'stem dlq list'.")
-
-
-def _replay(store: "Store", where: "DeadFilter", limit: int | None, delay_seconds: float) -> list[str]:
-    ids: list[str] = []
-    while (step := _next_step(limit, len(ids))) > 0:
-        replayed = store.deadletters.replay(where, limit=step, delay_seconds=delay_seconds)
-        ids += replayed
-        if len(replayed) < step:
-            break
-    return ids
-
-
-def _purge(store: "Store", where: "DeadFilter", limit: int | None) -> int:
-    count = 0
-    while (step := _next_step(limit, count)) > 0:
-        dropped = store.deadletters.purge(where, limit=step)
-        count += dropped
-        if dropped < step:
-            break
-    return count
-
-
-def _next_step(limit: int | None, done: int) -> int:
-    return _STEP if limit is None else min(_STEP, limit - done)
 
 
 def _dead(store: "Store") -> int:

@@ -1,9 +1,17 @@
 """A histogram of durations in buckets that grow by 2 %. Percentiles are exact to one bucket, and counts merge by addition."""
 
+import math
 from collections.abc import Mapping
 
 GROWTH = 1.02
 NOTHING = -1000  # the bucket of durations below a microsecond
+
+_LOG_GROWTH = math.log(GROWTH)
+
+
+def bucket(seconds: float) -> int:
+    """Return the bucket of a duration."""
+    return math.ceil(math.log(seconds) / _LOG_GROWTH) if seconds >= 1e-6 else NOTHING
 
 
 def value(bucket: int) -> float:

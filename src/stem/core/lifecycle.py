@@ -37,6 +37,7 @@ class EventKind(StrEnum):
     WORKER_RECYCLED = "worker-recycled"
     WORKER_PAUSED = "worker-paused"
     WORKER_RESUMED = "worker-resumed"
+    OPERATOR_ACTED = "operator-acted"
 
 
 WAITING = frozenset({State.QUEUED, State.RETRIED})
@@ -53,6 +54,8 @@ WORKER_KINDS = frozenset(
         EventKind.WORKER_RESUMED,
     }
 )
+# What is noted by hand, and not by the change of a task: events of workers, and what operators did from the dashboard.
+NOTED_KINDS = WORKER_KINDS | {EventKind.OPERATOR_ACTED}
 
 ARROWS: dict[EventKind, tuple[frozenset[State], frozenset[State]]] = {
     # event: (from any of, to one of). `enqueued` comes from nothing.

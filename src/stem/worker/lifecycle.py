@@ -21,6 +21,7 @@ from stem.worker.fork.manifest import Manifest
 from stem.worker.services.absent_workers import cancel_expired
 from stem.worker.services.heartbeat import HeartbeatSender
 from stem.worker.services.metrics import measures
+from stem.worker.services.minute_counts import TICK_SECONDS
 from stem.worker.settings import Mode, WorkerSettings
 from stem.worker.steering import Steering
 from stem.worker.wiring import Services
@@ -75,6 +76,10 @@ class RunningWorker:
             Ticker("pruner", PRUNE_SECONDS, self._prune),
             Ticker("success-log", 1.0, services.success_log.tick),
         ]
+        if services.minute_counts is not None:
+            self._tickers.append(
+                Ticker("minute-counts", TICK_SECONDS, services.minute_counts.tick, starts_at_once=False)
+            )
         self._name_published = False  # by a heartbeat
         self._reconnected_at: float | None = None
         self._measures = measures(services, self._responder)
@@ -113,6 +118,9 @@ class RunningWorker:
         # It has had its time; endings it could not write are repeated when their leases expire.
         services.settler.stop(timeout_seconds=SETTLE_SECONDS if is_written else 0.0)
         services.success_log.tick()  # the summary of the last second
+        if services.minute_counts is not None and is_written:
+            with suppress(StemError):
+                services.minute_counts.tick()
         services.pool.stop()
         metrics.withdraw(self._measures)
         self._control.stop_receiving()  # operators may ask until now

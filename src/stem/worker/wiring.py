@@ -31,6 +31,7 @@ from stem.worker.services.claim_order import FairShareOrder, PriorityOrder
 from stem.worker.services.fetcher import Fetcher
 from stem.worker.services.isolate_requests import IsolateRequests
 from stem.worker.services.lease_renewer import LeaseRenewer
+from stem.worker.services.minute_counts import MinuteCounts
 from stem.worker.services.progress_reporter import ProgressReporter
 from stem.worker.services.settler import Settler
 from stem.worker.services.task_log import SuccessLog
@@ -77,7 +78,9 @@ class Services:
             capacity=self._capacity_for,
         )
         self.success_log = SuccessLog(is_on=settings.log_tasks)
-        self.settler = Settler(self.at_most_once, settings.name, self._release, self.success_log)
+        self.minute_counts = MinuteCounts(self.store, settings.name, self.queues) if settings.minute_counts else None
+        count = None if self.minute_counts is None else self.minute_counts.add
+        self.settler = Settler(self.at_most_once, settings.name, self._release, self.success_log, count)
         self.lease_renewer = LeaseRenewer(self.store, self.pool, self.in_flight, settings.lease_seconds)
         self.progress_reporter = ProgressReporter(self.store.broker, settings.name)
         self.isolate_requests = IsolateRequests(self.store)

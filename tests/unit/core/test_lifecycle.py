@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from stem.core.event import Event, event_data, event_kinds
-from stem.core.lifecycle import ARROWS, TERMINAL, WAITING, WORKER_KINDS, EventKind, State, waiting_state
+from stem.core.lifecycle import ARROWS, NOTED_KINDS, TERMINAL, WAITING, WORKER_KINDS, EventKind, State, waiting_state
 from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry, Settlement
 from stem.core.record import TaskError, moment
 from support.arrows import walk
@@ -12,8 +12,8 @@ from support.arrows import walk
 ERROR = TaskError("E", "m" * 600, "long stack", retryable=True)
 
 
-def test_every_event_of_a_task_has_its_arrow_and_no_event_of_a_worker() -> None:
-    assert set(ARROWS) == set(EventKind) - WORKER_KINDS
+def test_every_event_of_a_task_has_its_arrow_and_no_noted_event() -> None:
+    assert set(ARROWS) == set(EventKind) - NOTED_KINDS
 
 
 def test_the_kinds_of_a_worker_say_so() -> None:

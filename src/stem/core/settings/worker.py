@@ -128,6 +128,15 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
             flags="--log-tasks/--no-log-tasks",
         ),
     ] = True
+    minute_counts: Annotated[
+        bool,
+        Setting(
+            "worker.minuteCounts",
+            SWITCH,
+            "Count endings per minute into the store, for the charts of the dashboard.",
+            "STEM_MINUTE_COUNTS",
+        ),
+    ] = True
     autoscale: Autoscale = Autoscale()
 
     def reclaim_grace_seconds(self, timeout_seconds: float) -> float:

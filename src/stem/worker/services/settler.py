@@ -34,12 +34,19 @@ class Settler:
     """Retries until the store has taken an ending or refused it; drops none."""
 
     def __init__(
-        self, broker: Writer, worker: str, settled: Callable[[Sequence[InFlightTask]], None], successes: SuccessLog
+        self,
+        broker: Writer,
+        worker: str,
+        settled: Callable[[Sequence[InFlightTask]], None],
+        successes: SuccessLog,
+        count: Callable[[Sequence[Pair]], None] | None = None,
     ) -> None:
+        """`count` gets the endings that the store has taken."""
         self._broker = broker
         self._successes = successes
         self._worker = worker
         self._settled = settled
+        self._count_settled = count
         self._waiting: list[Pair] = []
         self._changed = Condition()
         self._is_stopping = False
@@ -124,6 +131,8 @@ class Settler:
         if done:
             self.counters[EventKind.SUCCEEDED] += len(done)
             self._successes.add(done)
+        if self._count_settled is not None:
+            self._count_settled([pair for pair in batch if pair[1].lease.id not in refused] if refused else batch)
 
     def _pause(self, error: StemError) -> None:
         if not self._backoff.is_failing:

@@ -1,0 +1,1 @@
+"""The questions that command line, dashboard and health checks ask of a store, one per file. They only read."""
