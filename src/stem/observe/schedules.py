@@ -9,8 +9,8 @@ from stem.contracts.store import Store
 from stem.core.errors import InvalidSchedule
 from stem.core.lifecycle import State
 from stem.core.record import moment
-from stem.scheduler.calendar.parse import parse
-from stem.scheduler.calendar.words import in_words
+from stem.calendar.parse import parse
+from stem.calendar.words import in_words
 
 NEXT_RUNS = 3
 
