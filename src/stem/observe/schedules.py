@@ -4,13 +4,13 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from stem.calendar.parse import parse
+from stem.calendar.words import in_words
 from stem.contracts.schedules import Scheduled, ScheduleRun
 from stem.contracts.store import Store
 from stem.core.errors import InvalidSchedule
 from stem.core.lifecycle import State
 from stem.core.record import moment
-from stem.calendar.parse import parse
-from stem.calendar.words import in_words
 
 NEXT_RUNS = 3
 
