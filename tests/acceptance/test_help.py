@@ -9,9 +9,9 @@ import pytest
 from stem.cli.main import cli
 
 VERBS = re.compile(
-    "Add|Ask|Cancel|Change|Check|Create|Disable|Drop|Enable|Enqueue|Feed|Go|Group|Inspect|Let|Limit|List|Never|Pause|Print|"
+    "Add|Ask|Cancel|Change|Check|Create|Disable|Drop|Enable|Enqueue|Draw|Feed|Go|Group|Inspect|Let|Limit|List|Never|Pause|Print|"
     "Queue|Remove|Replace|Replay|Report|"
-    "Resume|Revoke|Run|Set|Show|Start|Stop|Write"
+    "Resume|Revoke|Run|Send|Set|Show|Start|Stop|Write"
 )
 
 

@@ -14,7 +14,7 @@ from support.until import until
 def test_a_task_is_enqueued_waits_runs_and_gives_its_result(stem: Shell, durable_store: Store) -> None:
     id = stem.out("enqueue", "mail.send", "--arg", "to=ada", "--arg", "copies=2", "--priority", "7", "--meta", "by=me")
     assert id in stem.out("queue", "peek", "default")
-    counts = {"ready": 1, "delayed": 0, "running": 0, "dead": 0}
+    counts = {"ready": 1, "delayed": 0, "blocked": 0, "running": 0, "dead": 0}
     assert stem.json("queue", "list") == {"queues": [{"queue": "default", **counts, "workers": [], "paused": None}]}
     shown = stem.json("task", "show", id)
     assert (shown["status"], shown["priority"], shown["meta"]) == ("queued", 7, {"by": "me"})

@@ -23,7 +23,7 @@ LETTER = {"id", "name", "queue", "attempts", "reason", "error", "meta", "deadAt"
 def test_json_names_are_camel_case_and_stay(stem: Shell, durable_store: Store) -> None:
     fail_for_good(durable_store, "a")
     assert set(stem.json("enqueue", "demo.add", "--queue", "q2")) == {"id", "created"}
-    assert set(stem.json("task", "show", "a")) == RECORD | {"args", "dueAt", "durationSeconds"}
+    assert set(stem.json("task", "show", "a")) == RECORD | {"args", "dueAt", "durationSeconds", "steps"}
     tasks = stem.json("task", "list")
     assert set(tasks) == {"tasks", "cursor"} and all(set(task) == RECORD for task in tasks["tasks"])
     letters = stem.json("dlq", "list")

@@ -14,7 +14,7 @@ from stem.core.prerequisites import prerequisite_error
 from stem.core.record import TaskError
 from support.asking import WORKER, claim, claim_one, depth, ids, kinds_of, let_time_pass, record, state
 from support.beside import in_thread, is_waiting
-from support.builders import BOOM, a_push, an_envelope, cancelled, dead, done, pushes, retry
+from support.builders import BOOM, a_join, a_push, an_envelope, cancelled, dead, done, pushes, retry
 from support.graphs import counts, error_of, fail, is_blocked, last, states, stop, succeed, take, told
 from support.until import until
 
@@ -243,6 +243,38 @@ def test_one_with_two_failed_prerequisites_is_revived_when_both_are_mended(store
         assert state(store, "d") is State.CANCELLED
     store.broker.settle([done(c)], worker=WORKER)
     succeed(store, "d")
+
+
+@pytest.mark.parametrize("order", ["dead first", "done first", "with more"])
+def test_a_failure_and_a_success_in_one_batch_count_each_for_itself(store: Store, order: str) -> None:
+    store.broker.push([*pushes("a", "b", "c", "x", "y"), a_push("d", after=["a", "b", "c"]), a_join("j", "b", "x")])
+    store.broker.push([a_push("run", after=["a", "b", "y"], on_failure="run")])
+    a, b, c, x, y = take(store, "a", "b", "c", "x", "y")
+    endings = [dead(a), done(b), dead(x), done(y)] if order == "with more" else [dead(a), done(b)]
+    store.broker.settle(endings[::-1] if order == "done first" else endings, worker=WORKER)
+    assert state(store, "d") is State.CANCELLED
+    store.broker.settle([done(c)], worker=WORKER)
+    assert (state(store, "d"), kinds_of(store, "d").count(EventKind.RELEASED)) == (State.CANCELLED, 0)
+    store.broker.settle([done(x), done(y)], worker=WORKER)
+    store.deadletters.replay(DeadFilter())
+    for _ in range(2):
+        store.broker.settle([done(each) for each in claim(store)], worker=WORKER)
+    assert states(store, "d", "j", "run") == ["succeeded"] * 3
+    assert all(kinds_of(store, id).count(EventKind.RELEASED) == 1 for id in ("d", "run"))
+
+
+def test_a_success_counts_once_for_what_its_own_batch_cancels(store: Store) -> None:
+    """Whatever else waits for it and was cancelled before."""
+    store.broker.push(pushes("gone", "a", "b", "c"))
+    gone, a, b, c = take(store, "gone", "a", "b", "c")
+    store.broker.push([a_push("before", after=["gone", "b"]), a_push("d", after=["a", "b", "c"])])
+    store.broker.settle([dead(gone)], worker=WORKER)
+    store.broker.settle([dead(a), done(b)], worker=WORKER)
+    store.broker.settle([done(c)], worker=WORKER)
+    assert states(store, "before", "d") == ["cancelled", "cancelled"]
+    store.deadletters.replay(DeadFilter())
+    succeed(store, "gone", "a")
+    succeed(store, "before", "d")
 
 
 def test_one_that_fails_after_the_cancellation_still_has_to_be_mended(store: Store) -> None:

@@ -207,6 +207,23 @@ def test_a_worker_of_an_earlier_version_goes_on_claiming(postgres_server: Postgr
         store.upkeep.close()
 
 
+def test_a_process_of_an_earlier_version_goes_on_settling(postgres_server: PostgresServer) -> None:
+    store = connect(restored_schema(VERSIONS[-1], postgres_server), Settings(namespace=NAMESPACE))
+    store.broker.push([a_push("a", queue="new"), a_push("b", queue="new"), a_push("c", queue="new", after=["a", "b"])])
+    a, b = claim(store, "new")
+    try:
+        with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+            query = f"SELECT * FROM {SCHEMA}.settle_done(%s, 'old', %s, %s, '', 'null', '', '')"
+            held = connection.execute(query.encode(), [NAMESPACE, a.lease.id, str(a.lease.fence)]).fetchall()
+            assert held == [(None,)]
+            query = f"SELECT * FROM {SCHEMA}.settle(%s, 'old', %s, %s, '', 'null', '', '', 'D', '', '', '', '', '{{}}')"
+            held = connection.execute(query.encode(), [NAMESPACE, b.lease.id, str(b.lease.fence)]).fetchall()
+            assert held == [(None,)]
+        assert ids(claim(store, "new")) == ["c"]
+    finally:
+        store.upkeep.close()
+
+
 def test_roles_that_used_a_store_may_use_its_new_tables(postgres_server: PostgresServer) -> None:
     oldest = VERSIONS[0]
     url = restored_schema(oldest, postgres_server)

@@ -94,7 +94,7 @@ class GraphTwins(Twins):
     def push_and_run(self, wanted: list[dict[str, Any]], endings: list[list[Settlement]]) -> None:
         self._push_both(self._nodes(wanted))
         for each in endings:
-            self.run(each)
+            self.run(each, False)
 
     @rule(wanted=nodes, is_unknown=st.booleans())
     def push_in_vain(self, wanted: dict[str, Any], is_unknown: bool) -> None:
@@ -121,8 +121,8 @@ class GraphTwins(Twins):
             self.passing.add(mine.lease.id)
         self.settle([pick], [settlement] * 3, True, {}, [])
 
-    @rule(endings=waves)
-    def run(self, endings: list[Settlement]) -> None:
+    @rule(endings=waves, has_step=st.booleans())
+    def run(self, endings: list[Settlement], has_step: bool) -> None:
         """So many of what is due end in one batch."""
         before = len(self.held)
         self.claim(QUEUES, len(endings), HOUR)
@@ -130,13 +130,15 @@ class GraphTwins(Twins):
         for (mine, _), settlement in zip(self._pairs(range(fresh)), endings, strict=False):
             if isinstance(settlement, Cancelled) and settlement.passes:
                 self.passing.add(mine.lease.id)
+        if fresh and has_step:
+            self.keep_step(0, "s1", msgspec.Raw(b"1"))
         if fresh:
             self.settle([*range(fresh)], endings, True, {}, [])
 
     @rule(endings=waves)
     def replay_and_run(self, endings: list[Settlement]) -> None:
         self.replay(DeadFilter(), 0.0, False)
-        self.run(endings)
+        self.run(endings, True)
 
     @precondition(lambda self: self.held)
     @rule(pick=FAR, after=st.lists(FAR, max_size=2), wanted=st.one_of(st.just([]), graphs), has_run=st.booleans())
@@ -158,16 +160,19 @@ class GraphTwins(Twins):
                 self.blocked_on.setdefault(mine.lease.id, set()).update(waits_for)
                 self._stored(then)
 
-    @precondition(lambda self: self.held)
-    @rule(pick=FAR, event=names, delay=st.sampled_from([0.0, HOUR, HOUR]))
-    def wait_for_event(self, pick: int, event: str, delay: float) -> None:
-        self.settle([pick], [Requeue(delay, "waits", event=event)] * 3, False, {}, [])
+    @rule(event=names, delay=st.sampled_from([0.0, HOUR, HOUR]), is_sent_after=st.booleans())
+    def wait_for_event(self, event: str, delay: float, is_sent_after: bool) -> None:
+        before = len(self.held)
+        self.claim(QUEUES, 1, HOUR)
+        if len(self.held) > before:
+            self.settle([0], [Requeue(delay, "waits", event=event)], False, {}, [])
+            if is_sent_after:
+                self._send(self.held[-1][0].lease.id, event, msgspec.Raw(b"1"))
 
     @precondition(lambda self: self.ids)
     @rule(pick=FAR, event=names, data=words)
     def send(self, pick: int, event: str, data: msgspec.Raw) -> None:
-        id = self.ids[-1 - pick % len(self.ids)]
-        assert self.store.steps.send(id, event, data) == self.model.steps.send(id, event, data)
+        self._send(self.ids[-1 - pick % len(self.ids)], event, data)
 
     @precondition(lambda self: self.held)
     @rule(pick=FAR, name=names, result=words)
@@ -213,6 +218,9 @@ class GraphTwins(Twins):
         counts = self.store.broker.depth().values()
         assert all((each.ready, each.delayed, each.running, each.blocked) == (0, 0, 0, 0) for each in counts)
         assert all(record.is_terminal for record in self.store.results.get(self.ids).values())
+
+    def _send(self, id: str, event: str, data: msgspec.Raw) -> None:
+        assert self.store.steps.send(id, event, data) == self.model.steps.send(id, event, data)
 
     def _same(self, ids: list[str]) -> None:
         """Of each task, what can be found while it lives, and its steps."""

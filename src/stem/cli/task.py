@@ -70,7 +70,7 @@ def signal(session: Session, id: str, event: str, data: str) -> None:
     The first event of a name counts; sending it again changes nothing.
 
     \b
-    Example: stem task signal 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00 approved --data '{"by": "ada"}'
+    Example: stem task signal 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00 approved
     """
     value = arguments.json_value(data, "--data")
     with session.app() as app:

@@ -32,7 +32,7 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
             return "paused" if self.paused == "*" else f"paused for {self.paused}"
         if self.workers:
             return ""
-        return "its worker is not running" if is_queue_of_worker(self.name) else "no worker serves it"
+        return "its worker is not running" if is_queue_of_worker(self.name) else "no worker"
 
     def shape(self) -> dict[str, Any]:
         counts = {name: getattr(self.depth, name) for name in ("ready", "delayed", "blocked", "running", "dead")}

@@ -10,10 +10,10 @@ from stem.backends import connect
 from stem.backends.postgres.broker import PostgresBroker
 from stem.contracts.staging import Part, calls_of
 from stem.contracts.store import Store
-from stem.core.delivery import Delivery, Report
+from stem.core.delivery import Delivery, Ending, Report
 from stem.core.settings.app import Settings
-from support.asking import WORKER, claim, expire
-from support.builders import a_push, done, retry
+from support.asking import WORKER, claim, expire, ids
+from support.builders import a_push, dead, done, retry
 from support.servers import PostgresServer
 from support.until import until
 
@@ -80,6 +80,29 @@ def test_a_batch_does_not_read_all_that_waits(
     before = read(store, admin, namespace)
     verb(store, claimed)
     assert read(store, admin, namespace) - before < BACKLOG / 2
+
+
+@pytest.mark.parametrize("ending", [done, dead])
+def test_ending_what_others_wait_for_does_not_read_all_that_waits(
+    store: Store, admin: psycopg.Connection, namespace: str, ending: Callable[[Delivery], Ending]
+) -> None:
+    claimed = claim(store, limit=BATCH)
+    store.broker.push([a_push("next", after=ids(claimed)), a_push("last", after=["next"])])
+    before = read(store, admin, namespace), read(store, admin, namespace, "records")
+    assert store.broker.settle([ending(each) for each in claimed], worker=WORKER) == []
+    assert read(store, admin, namespace) - before[0] < BACKLOG / 2
+    assert read(store, admin, namespace, "records") - before[1] < BACKLOG / 2
+
+
+def test_waiting_for_tasks_does_not_read_all_that_waits(
+    store: Store, admin: psycopg.Connection, namespace: str
+) -> None:
+    claimed = claim(store, limit=BATCH)
+    settle(store, claimed[1:])
+    before = read(store, admin, namespace), read(store, admin, namespace, "records")
+    store.broker.push([a_push("next", after=ids(claimed)), a_push("last", after=["next"])])
+    assert read(store, admin, namespace) - before[0] < BACKLOG / 2
+    assert read(store, admin, namespace, "records") - before[1] < BACKLOG / 2
 
 
 def test_a_claim_and_a_reclaim_do_not_read_all_that_waits(

@@ -29,12 +29,15 @@ def size(value: Any) -> int:
 def random_canvas(dice: random.Random, depth: int = 5) -> Canvas[Any]:
     """Chains, groups and chords, nested up to `depth`, up to 50 wide at the top."""
     if depth == 0 or dice.random() < 0.25:
-        return leaf.si(dice.randrange(10), seconds=dice.choice((0.0, 0.02, 0.1)))
+        one: Canvas[Any] = leaf.si(dice.randrange(10), seconds=dice.choice((0.0, 0.02, 0.1)))
+        return one
     width = dice.randint(1, 50 if depth == 5 else 4)
     parts = [random_canvas(dice, depth - 1) for _ in range(width)]
     kind = dice.choice(("chain", "group", "chord"))
     whole: Canvas[Any] = chain(*parts[:6]) if kind == "chain" else group(*parts)
-    return whole | size.s() if kind == "chord" else whole
+    if kind == "chord":
+        whole = whole | size.s()
+    return whole
 
 
 if __name__ == "__main__":

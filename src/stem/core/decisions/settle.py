@@ -48,8 +48,6 @@ def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, rando
         case Returned(payload):
             return Done(payload)
         case Raised(error, retry_after):
-            if not error.retryable:
-                return Dead("not-retryable", error)
             return _again(error, policy, attempt, random_fraction, retry_after)
         case TimedOut(limit, stack):
             error = TaskError(
@@ -62,34 +60,33 @@ def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, rando
             return Requeue(
                 _delay(policy, _crash_error(crash), deaths, random_fraction), _crash_error(crash).message, died=True
             )
-        case Rejected(reason, error):
-            return Dead(reason, error)
-        case _:
-            return _blameless(outcome)
-
-
-def _blameless(
-    outcome: Revoked | Interrupted | Suspended | Throttled | Replaced | Passed,
-) -> Cancelled | Requeue | Block:
-    """The settlement of an attempt that neither succeeded nor failed."""
-    match outcome:
         case Revoked(reason):
             return Cancelled(reason)
-        case Interrupted(reason):
-            return Requeue(0.0, reason)
-        case Suspended(seconds, event, reason):
-            return Requeue(seconds, reason, event=event)
-        case Throttled(seconds, limit):
-            return Requeue(seconds, limit, throttled=True)
+        case Interrupted() | Suspended() | Throttled():
+            return _put_back(outcome)
+        case Rejected(reason, error):
+            return Dead(reason, error)
         case Replaced(by):
             return Block((by,))
         case Passed():
             return Cancelled(CHAIN_ENDED, passes=True)
 
 
+def _put_back(outcome: Interrupted | Suspended | Throttled) -> Requeue:
+    match outcome:
+        case Interrupted(reason):
+            return Requeue(0.0, reason)
+        case Suspended(seconds, event, reason):
+            return Requeue(seconds, reason, event=event)
+        case Throttled(seconds, limit):
+            return Requeue(seconds, limit, throttled=True)
+
+
 def _again(
     error: TaskError, policy: Policy, attempt: int, random_fraction: float, retry_after: float | None
 ) -> Settlement:
+    if not error.retryable:
+        return Dead("not-retryable", error)
     if attempt >= policy.max_retries:
         return Dead("retries-exhausted", error, {"maxRetries": policy.max_retries})
     return Retry(_delay(policy, error, attempt, random_fraction) if retry_after is None else retry_after, error)

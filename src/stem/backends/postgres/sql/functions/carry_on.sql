@@ -21,6 +21,8 @@ DECLARE
     _missing integer[];
     _causes text[];
     _counted text[];
+    _met text[];
+    _else text[];
     _late text[];
     _cancelled integer;
     _back record;
@@ -32,7 +34,8 @@ BEGIN
                array_agg(r.error ORDER BY u.place, d.place), array_agg(d.entry ORDER BY u.place, d.place)
         INTO _sources, _oks, _errors, _entries
         FROM unnest(_ended) WITH ORDINALITY AS u (id, place) CROSS JOIN LATERAL (
-            SELECT x.id, x.dependents, s.is_ok, CASE WHEN NOT s.is_ok THEN prerequisite_error(x.id, x.name, x.state, x.error) END AS error
+            SELECT x.id, x.dependents, s.is_ok,
+                   CASE WHEN NOT s.is_ok THEN prerequisite_error(x.id, x.name, x.state, x.error) END AS error
             FROM records x CROSS JOIN LATERAL (SELECT x.state = 'succeeded' OR x.passes IS TRUE AS is_ok) s
             WHERE x.ns = _ns AND x.id = u.id AND x.dependents IS NOT NULL AND x.state IN ('succeeded', 'failed', 'cancelled')
             OFFSET 0
@@ -49,6 +52,7 @@ BEGIN
             ) m
         );
         _ended := '{}';
+        _met := '{}';
         IF _rows <> '{}' THEN
             WITH told AS MATERIALIZED (
                 SELECT d.entry, count(*) FILTER (WHERE d.is_ok)::integer AS successes, count(*)::integer AS ends,
@@ -80,8 +84,8 @@ BEGIN
                    array_agg(missing ORDER BY place) FILTER (WHERE is_ended),
                    array_agg(error ORDER BY place) FILTER (WHERE is_ended),
                    array_agg(entry) FILTER (WHERE on_failure = 'run'), array_agg(entry) FILTER (WHERE kind = 'C' AND rank > _left),
-                   count(*) FILTER (WHERE kind = 'C' AND is_ended)
-            INTO _release, _end, _kinds, _missing, _causes, _counted, _late, _cancelled
+                   count(*) FILTER (WHERE kind = 'C' AND is_ended), array_agg(entry)
+            INTO _release, _end, _kinds, _missing, _causes, _counted, _late, _cancelled, _met
             FROM (SELECT d.*, kind IN ('J', 'N') OR kind = 'C' AND rank <= _left AS is_ended FROM decided d) d;
             _left := _left - _cancelled;
 
@@ -92,7 +96,8 @@ BEGIN
                 _ended := end_blocked(_ns, _end, _kinds, _missing, _causes);
             END IF;
             IF _counted IS NOT NULL AND false = ANY (_oks) THEN
-                PERFORM strike(_ns, array_agg(s.id), array_agg(s.entry)) FROM unnest(_sources, _oks, _entries) AS s (id, is_ok, entry)
+                PERFORM strike(_ns, array_agg(s.id), array_agg(s.entry))
+                FROM unnest(_sources, _oks, _entries) AS s (id, is_ok, entry)
                 JOIN unnest(_counted) AS c (entry) ON c.entry = s.entry WHERE NOT s.is_ok;
             END IF;
             IF _late IS NOT NULL THEN
@@ -102,10 +107,16 @@ BEGIN
             END IF;
         END IF;
 
-        IF true = ANY (_oks) AND cardinality(_rows) < (SELECT count(DISTINCT d.entry) FROM unnest(_entries) AS d (entry)) THEN
-            _back := count_revivable(_ns, ARRAY(SELECT s.entry FROM unnest(_oks, _entries) AS s (is_ok, entry) WHERE s.is_ok));
-            told_queues := told_queues || coalesce(_back.queues, '{}');
-            _ended := _ended || coalesce(_back.joined, '{}');
+        IF true = ANY (_oks) THEN
+            _else := ARRAY(
+                SELECT s.entry FROM unnest(_oks, _entries) AS s (is_ok, entry)
+                WHERE s.is_ok AND NOT EXISTS (SELECT FROM unnest(_met) AS m (entry) WHERE m.entry = s.entry)
+            );
+            IF _else <> '{}' THEN
+                _back := count_revivable(_ns, _else);
+                told_queues := told_queues || coalesce(_back.queues, '{}');
+                _ended := _ended || coalesce(_back.joined, '{}');
+            END IF;
         END IF;
         told_ended := told_ended || _ended;
     END LOOP;

@@ -49,7 +49,7 @@ BEGIN
             SET place = 2, fence = greatest(_fence, m.fence + 1),
                 leased_until = _now + coalesce(nullif(m.visibility_timeout, 0), _seconds)
             WHERE m.ctid = ANY (_rows) AND (m.expires_at IS NULL OR m.expires_at > _now)
-            RETURNING m.*
+            RETURNING m.id, m.fence, m.name, m.queue, m.attempt, m.deaths, m.body, m.priority, m.seq
         )
         SELECT id, fence, name, queue, attempt, deaths, body, priority::integer FROM leased ORDER BY priority DESC, seq;
         GET DIAGNOSTICS _got = ROW_COUNT;

@@ -17,7 +17,9 @@ BEGIN
     -- In the block: lock and delete are of one subtransaction.
     rows := held(_ns, ids, fences);
     WITH gone AS (
-        DELETE FROM messages m WHERE m.ctid = ANY (rows) RETURNING m.*
+        DELETE FROM messages m WHERE m.ctid = ANY (rows)
+        RETURNING m.id, m.seq, m.fence, m.enqueued_at, m.started_at, m.heartbeat_at, m.attempt, m.priority, m.queue, m.name,
+                  m.unique_key, m.progress, m.meta, m.body, m.dependents
     ), ended AS MATERIALIZED (
         SELECT u.place::integer AS place, u.payload, g.id, g.seq, g.fence, g.enqueued_at, g.heartbeat_at, g.attempt,
                g.priority, g.queue, g.name, g.unique_key, g.dependents, event_data(g.body) AS data,
