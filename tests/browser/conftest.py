@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -50,7 +51,7 @@ def board(app: Stem) -> Iterator[ServedDashboard]:
 
 @pytest.fixture
 def worker(app: Stem, tmp_path: Path) -> Iterator[WorkerProcess]:
-    options = {"name": "w1", "concurrency": 2, "heartbeat_seconds": 0.5}
+    options: dict[str, Any] = {"name": "w1", "concurrency": 2, "heartbeat_seconds": 0.5}
     url, namespace = app.settings.broker_url, app.settings.namespace
     with worker_process(url, namespace, "support.worker_apps.plain:app", tmp_path, **options) as started:
         yield started

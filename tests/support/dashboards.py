@@ -15,7 +15,7 @@ from stem import Stem
 from stem.contracts.schedules import ScheduleEntry
 from stem.core.delivery import Ending, Lease
 from stem.core.heartbeat import Heartbeat
-from stem.core.outcome import Cancelled, Dead, Done, Retry
+from stem.core.outcome import Cancelled, Dead, Done, Retry, Settlement
 from stem.core.record import TaskError
 from stem.dashboard import Access
 from stem.dashboard.application import Dashboard, dashboard
@@ -134,7 +134,7 @@ def _settle(store: Any, lease: Lease, state: str, text: str) -> None:
 
     error = TaskError(text[:200], text, f"Traceback: {text}")
     payload = msgspec.Raw(msgspec.json.encode({"said": text}))
-    endings = {
+    endings: dict[str, Settlement] = {
         "succeeded": Done(payload),
         "failed": Dead("retries-exhausted", error),
         "retried": Retry(3600.0, error),
