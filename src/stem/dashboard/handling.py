@@ -103,7 +103,7 @@ def action_route(path: str, what: str, act: Act, *, confirm: str = "") -> Route:
         form = {name: each[-1] for name, each in values.items()}
         order = ActionRequest(desk_of(request), _user(request), request.path_params, form, values)
         if confirm and form.get("confirmed") != "yes":
-            sentence = confirm.format_map({**form, **request.path_params})
+            sentence = confirm.format_map(_Known({**form, **request.path_params}))
             return page(request, "confirm.html", 200, sentence=sentence, values=values)
 
         def answer() -> Response:
@@ -118,6 +118,11 @@ def action_route(path: str, what: str, act: Act, *, confirm: str = "") -> Route:
         return await _answered(request, answer)
 
     return Route(path, handle, methods=["POST"])
+
+
+class _Known(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return ""
 
 
 async def read_form(request: Request) -> dict[str, list[str]]:

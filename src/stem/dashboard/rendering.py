@@ -97,7 +97,11 @@ def count(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}" if 0 < value < 0.1 else f"{value:.0%}"
+    if value is None:
+        return "–"
+    if 0 < value < 0.001:
+        return "<0.1%"
+    return f"{value:.1%}" if 0 < value < 0.1 else f"{value:.0%}"
 
 
 def as_bytes(value: float) -> str:

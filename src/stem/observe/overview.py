@@ -50,6 +50,10 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         return sum(queue.state.depth.dead for queue in self.queues)
 
     @property
+    def worker_count(self) -> int:
+        return sum(worker.kind == "worker" for worker in self.workers)
+
+    @property
     def slots(self) -> int:
         return sum(worker.concurrency for worker in self.workers)
 

@@ -68,6 +68,7 @@ def test_what_is_not_there_is_a_sentence(board: ServedDashboard) -> None:
     assert "There is no task nobody here" in board.get("/tasks/nobody").words
     assert board.get("/workers/nobody").status == 404
     assert board.get("/tasks?state=lost").status == 400
+    assert board.get("/tasks?cursor=nonsense").status == 400
     assert "There is no such page" in board.get("/elsewhere").words
 
 

@@ -38,10 +38,11 @@
     const chart = new uPlot({
       width: Math.max(200, place.clientWidth), height: 180,
       cursor: { y: false, points: { size: 6 } },
+      legend: { markers: { width: 3, fill: () => "transparent", dash: (_, i) => ["", "solid", "dashed", "dotted"][told.series[i - 1] ? { 0: 1, 6: 2, 2: 3 }[tones[told.series[i - 1].tone][1][0] || 0] : 1] } },
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [{ ...axis, space: 64, values: (_, ticks) => ticks.map((at) => clock(at, told.x)) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(show) }],
+      axes: [{ ...axis, space: 64, size: 28, values: (_, ticks) => ticks.map((at) => clock(at, told.x)) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(show) }],
       series: [
-        { label: "", value: (_, at) => (at === null ? "" : clock(at, told.x)) },
+        { label: " ", value: (_, at) => (at === null ? "" : clock(at, told.x)) },
         ...told.series.map((line) => {
           const [tone, dash] = tones[line.tone];
           return { label: line.label, stroke: style(tone), dash, width: 1.75, points: { show: false }, spanGaps: false, fill: line.tone === "succeeded" ? style("--ok-soft") : undefined, value: (_, value) => (value === null || value === undefined ? "" : show(value)) };
