@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from time import perf_counter
 
 import msgspec
@@ -13,11 +14,13 @@ from stem.client.run.invoke import ainvoke, invoke
 from stem.core.decisions.settle import Policy, settle
 from stem.core.delivery import Delivery
 from stem.core.outcome import Outcome, Rejected, Returned, Settlement
+from stem.telemetry.tracing import AttemptTrace, attempt_trace
 
 Begin = Callable[[Admitted], object]
 RandomFraction = Callable[[], float]
 
 _ANY = Policy()
+_NOTHING = nullcontext()
 
 
 class AttemptResult(msgspec.Struct, frozen=True):
@@ -25,6 +28,7 @@ class AttemptResult(msgspec.Struct, frozen=True):
 
     settlement: Settlement
     run_seconds: float | None
+    trace_id: str = ""
 
 
 def _nothing(_admitted: Admitted) -> None: ...
@@ -51,14 +55,18 @@ def attempt(
     if isinstance(admitted, Rejected):
         return AttemptResult(_decided(admitted, Policy(), delivery, random_fraction), None)
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
-    token = running.set(context)
+    token, trace, result = running.set(context), attempt_trace(admitted.envelope, delivery, worker), None
     try:
         begin(admitted)
         began_at = perf_counter()
-        outcome = invoke(admitted, context, catch_interrupts=catch_interrupts)
-        return _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction)
+        with _NOTHING if trace is None else trace.execute():
+            outcome = invoke(admitted, context, catch_interrupts=catch_interrupts)
+        result = _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction, trace)
+        return result
     finally:
         running.reset(token)
+        if trace is not None:
+            trace.end(None if result is None else result.settlement)
 
 
 async def aattempt(
@@ -76,24 +84,33 @@ async def aattempt(
     if isinstance(admitted, Rejected):
         return AttemptResult(_decided(admitted, Policy(), delivery, random_fraction), None)
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
-    token = running.set(context)
+    token, trace, result = running.set(context), attempt_trace(admitted.envelope, delivery, worker), None
     try:
         begin(admitted)
         began_at = perf_counter()
-        outcome = await ainvoke(admitted, context, catch_interrupts=catch_interrupts)
-        return _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction)
+        with _NOTHING if trace is None else trace.execute():
+            outcome = await ainvoke(admitted, context, catch_interrupts=catch_interrupts)
+        result = _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction, trace)
+        return result
     finally:
         running.reset(token)
+        if trace is not None:
+            trace.end(None if result is None else result.settlement)
 
 
 def _attempt_result(
-    call: Admitted, context: TaskContext, outcome: Outcome, run_seconds: float, random_fraction: RandomFraction
+    call: Admitted,
+    context: TaskContext,
+    outcome: Outcome,
+    run_seconds: float,
+    random_fraction: RandomFraction,
+    trace: AttemptTrace | None,
 ) -> AttemptResult:
     # A success needs neither policy nor random fraction.
     policy = _ANY if type(outcome) is Returned else call.policy
     settlement = _decided(outcome, policy, context.delivery, random_fraction)
     call.hooks.settle(context, settlement)
-    return AttemptResult(settlement, run_seconds)
+    return AttemptResult(settlement, run_seconds, "" if trace is None else trace.trace_id)
 
 
 def _decided(outcome: Outcome, policy: Policy, delivery: Delivery, random_fraction: RandomFraction) -> Settlement:

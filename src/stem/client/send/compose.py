@@ -18,6 +18,7 @@ from stem.core.decisions.routing import TENANT_HEADER, queue_of
 from stem.core.envelope import VERSION, Envelope, Push, encode_args
 from stem.core.ids import uuid7
 from stem.core.record import moment
+from stem.telemetry.tracing import traced
 
 NO_ARGS = msgspec.Raw(b"{}")
 
@@ -70,6 +71,7 @@ def compose(
         key = singleton_key(plan, arguments, template.headers, signature)
         changes["headers"] = {**template.headers, SINGLETON_HEADER: key}
     envelope = store_connection.hooks.enqueue(msgspec.structs.replace(template, **changes))
+    envelope = traced(envelope)
     if store_connection.keyring:
         envelope = sign(envelope, store_connection.keyring, namespace=store_connection.settings.namespace)
     unique = unique_of(template.name, plan, arguments, template.headers, signature)

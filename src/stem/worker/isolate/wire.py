@@ -56,6 +56,7 @@ class RunEnded(msgspec.Struct, frozen=True, tag="e", array_like=True):
     payload: bytes | None
     other: bytes | None = None
     progress: bytes = b""
+    trace_id: str = ""
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -126,11 +127,13 @@ def read_run(packet: bytes | memoryview) -> Run:
     return _runs.decode(packet)
 
 
-def encode_ending(number: int, settlement: Settlement, run_seconds: float | None, progress: bytes = b"") -> bytes:
+def encode_ending(
+    number: int, settlement: Settlement, run_seconds: float | None, progress: bytes = b"", trace_id: str = ""
+) -> bytes:
     """The frame of a `RunEnded`. Built without the struct, because one is sent for every task."""
     payload = bytes(settlement.payload) if isinstance(settlement, Done) else None
     other = None if payload is not None else msgspec.json.encode(settlement)
-    return frame(_packer.encode(("e", number, run_seconds, payload, other, progress)))
+    return frame(_packer.encode(("e", number, run_seconds, payload, other, progress, trace_id)))
 
 
 def settlement_of(message: RunEnded) -> Settlement:
