@@ -13,11 +13,11 @@ from stem.core.errors import ConfigError
 from stem.core.settings.app import ControlSettings, Settings
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from stem.control.transports.http_server import Probes
 
 
 def command_receivers(
-    settings: Settings, mail: Mail, worker_id: str, *, probes: "ASGIApp | None" = None
+    settings: Settings, mail: Mail, worker_id: str, *, probes: "Probes | None" = None
 ) -> list[CommandReceiver]:
     """A worker hears its own box and the broadcast, or polls for both; and its HTTP endpoint, where it is to have one, which
     also answers `probes`. Raises ConfigError."""
@@ -70,7 +70,7 @@ def _http(control: ControlSettings, store: Store) -> CommandSender:
     return HttpTransport(endpoints_of(store.heartbeats), token=control.token or None, tls=tls, allowed=allowed)
 
 
-def _endpoint(settings: Settings, address: str, probes: "ASGIApp | None") -> CommandReceiver:
+def _endpoint(settings: Settings, address: str, probes: "Probes | None") -> CommandReceiver:
     import ssl
 
     try:

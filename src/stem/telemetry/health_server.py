@@ -1,20 +1,23 @@
 """Serves probes and metrics over HTTP, from the first moment of a process to its last."""
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stem.core.errors import ConfigError
 from stem.telemetry.probed import Probed
 
 if TYPE_CHECKING:
-    from stem.telemetry.health_app import HealthApp
+    import socket
+
+    from stem.control.transports.http_server import HttpServer, Probes
 
 log = logging.getLogger("stem.telemetry")
 
 
 class HealthServer:
     """Listens when it is made. Raises ConfigError if it cannot, or if the extra `http` is missing."""
+
+    _server: "HttpServer | None"
 
     def __init__(self, address: str, probed: Probed) -> None:
         try:
@@ -30,18 +33,27 @@ class HealthServer:
         self.address = address
         host, _, port = address.rpartition(":")
         host = host.strip("[]")
-        self.app: HealthApp = HealthApp(probed, host)
-        server = HttpServer(self.app, host, int(port), purpose="Health")
-        self._close: Callable[[], None] | None = server.close
+        self._app = HealthApp(probed, host)
+        server = HttpServer(self._app, host, int(port), purpose="Health")
+        self._server = server
+        self._handed_over: socket.socket | None = None
         self.url = server.url
         log.info("health.listening url=%s", self.url)
 
-    def hand_over(self) -> "HealthApp":
-        """Stop listening, so that another server can take the address and answer with the same app."""
-        self.close()
-        return self.app
+    def hand_over(self) -> "Probes":
+        """Let another server take the address, and answer with the same app."""
+        from stem.control.transports.http_server import Probes
+
+        server, self._server = self._server, None
+        if server is None:
+            raise RuntimeError("the address was handed over before")
+        probes = Probes(self._app, server.hand_over())
+        self._handed_over = probes.listening
+        return probes
 
     def close(self) -> None:
-        close, self._close = self._close, None
-        if close is not None:
-            close()
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        if self._handed_over is not None:
+            self._handed_over.close()  # in case nobody has taken it

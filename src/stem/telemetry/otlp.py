@@ -20,7 +20,6 @@ log = logging.getLogger("stem.telemetry")
 Signal = Literal["METRICS", "TRACES"]
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-_UNNAMED = "unknown_service"  # what the SDK says of a process without a name
 SPAN_DELAY_MILLISECONDS = 1000  # unless OTEL_BSP_SCHEDULE_DELAY says otherwise: an isolate that is killed loses no more
 
 
@@ -101,12 +100,11 @@ def _set_up_traces(service: str, instance: str) -> Callable[[], object]:
 
 
 def _resource(service: str, instance: str) -> "Resource":
-    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
-    named = Resource.create()
+    given = OTELResourceDetector().detect().attributes
     own = {"service.name": service, "service.instance.id": instance}
-    given = {key: str(named.attributes.get(key, _UNNAMED)) for key in own}
-    return named.merge(Resource({key: own[key] for key, text in given.items() if text.startswith(_UNNAMED)}))
+    return Resource.create({key: text for key, text in own.items() if key not in given})
 
 
 def _with_histograms(exporter: "MetricExporter") -> "MetricExporter":
@@ -149,8 +147,8 @@ def _points(instrument: Instrument) -> list[Any]:
             sum=each.total,
             bucket_counts=each.counts,
             explicit_bounds=instrument.buckets,
-            min=float("nan"),
-            max=float("nan"),
+            min=None,  # type: ignore[arg-type]  # not kept
+            max=None,  # type: ignore[arg-type]
         )
         for metrics in otel_metrics.published()
         for labels, each in metrics.distributions(instrument).items()

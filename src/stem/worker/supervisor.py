@@ -88,6 +88,7 @@ class Worker:
             self.start()
             if started is not None:
                 started()
+            self._watch()
             while self._wanted is None and self._failure is None:
                 self._wake.wait(WATCH_SECONDS)
                 self._watch()

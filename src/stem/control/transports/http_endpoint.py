@@ -5,11 +5,9 @@ from contextlib import suppress
 from pathlib import PurePath
 from queue import Empty, Full
 
-from starlette.types import ASGIApp
-
 from stem.contracts.steering.control import CommandReceiver
 from stem.control.transports.http_app import ControlApp
-from stem.control.transports.http_server import HttpServer
+from stem.control.transports.http_server import HttpServer, Probes
 from stem.core.control import Reply, encode_reply
 from stem.core.errors import ConfigError
 from stem.core.text.loopback import is_loopback
@@ -33,12 +31,13 @@ class HttpEndpoint(CommandReceiver):
         token: str | None = None,
         tls: ssl.SSLContext | None = None,
         deadline_seconds: float = DEADLINE_SECONDS,
-        probes: ASGIApp | None = None,
+        probes: Probes | None = None,
     ) -> None:
         host = host.strip("[]")
         _check_guarded(host, token, tls)
-        self._app = ControlApp(host=host, token=token, deadline_seconds=deadline_seconds, probes=probes)
-        self._server = HttpServer(self._app, host, port, purpose="Control", tls=tls)
+        app, listening = (None, None) if probes is None else (probes.app, probes.listening)
+        self._app = ControlApp(host=host, token=token, deadline_seconds=deadline_seconds, probes=app)
+        self._server = HttpServer(self._app, host, port, purpose="Control", tls=tls, listening=listening)
         self.url = self._server.url
 
     @property

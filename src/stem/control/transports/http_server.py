@@ -6,10 +6,11 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Thread
 from typing import Protocol
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
@@ -38,15 +39,31 @@ class ServedApp(Protocol):
         """The server closes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """An app that answers the paths of probes, and the socket that it was asked on so far."""
+
+    app: ASGIApp
+    listening: socket.socket
+
+
 class HttpServer:
     """Listens when it is made, and serves until `close`. Raises ConfigError, naming `purpose`, if it cannot listen."""
 
     url: str
 
     def __init__(
-        self, app: ServedApp, host: str, port: int, *, purpose: str, tls: ssl.SSLContext | None = None
+        self,
+        app: ServedApp,
+        host: str,
+        port: int,
+        *,
+        purpose: str,
+        tls: ssl.SSLContext | None = None,
+        listening: socket.socket | None = None,
     ) -> None:
-        self._socket = _listen(host, port, purpose)
+        """`listening` is taken over from another server of the same address."""
+        self._socket = listening or _listen(host, port, purpose)
         named = f"[{host}]" if ":" in host else host
         self.url = f"{'http' if tls is None else 'https'}://{named}:{self._socket.getsockname()[1]}"
         self._tls = tls
@@ -60,6 +77,12 @@ class HttpServer:
     def close(self) -> None:
         self.in_loop(self._stopping.set)
         self._thread.join(2 * STOP_SECONDS)
+
+    def hand_over(self) -> socket.socket:
+        """Close, but go on listening with the socket returned: whoever connects meanwhile is served by its next owner."""
+        listening = self._socket.dup()
+        self.close()
+        return listening
 
     def in_loop(self, function: Callable[[], None]) -> None:
         """Call the function in the event loop, soon; not at all once the server is closed."""
