@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -19,12 +20,14 @@ from stem.core.envelope import Push
 from stem.core.errors import StoreUnavailable
 from stem.core.outcome import Block, Done, Outcome, Passed, Rejected, Requeue, Returned, Settlement
 from stem.core.prerequisites import VALUE_OF
+from stem.telemetry.tracing import AttemptTrace, attempt_trace
 
 Begin = Callable[[Admitted], object]
 RandomFraction = Callable[[], float]
 
 INPUTS_AWAY_SECONDS = 5.0  # until a task is tried again whose inputs could not be read
 _ANY = Policy()
+_NOTHING = nullcontext()
 
 
 class AttemptResult(msgspec.Struct, frozen=True):
@@ -35,6 +38,7 @@ class AttemptResult(msgspec.Struct, frozen=True):
     run_seconds: float | None
     meta: Mapping[str, Any] = NO_META
     follow_ups: tuple[Push, ...] = ()
+    trace_id: str = ""
 
 
 def _nothing(_admitted: Admitted) -> None: ...
@@ -61,14 +65,18 @@ def attempt(
     if isinstance(admitted, AttemptResult):
         return admitted
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
-    token = running.set(context)
+    token, trace, result = running.set(context), attempt_trace(admitted.envelope, delivery, worker), None
     try:
         begin(admitted)
         began_at = perf_counter()
-        outcome = invoke(admitted, context, catch_interrupts=catch_interrupts)
-        return _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction)
+        with _NOTHING if trace is None else trace.execute():
+            outcome = invoke(admitted, context, catch_interrupts=catch_interrupts)
+        result = _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction, trace)
+        return result
     finally:
         running.reset(token)
+        if trace is not None:
+            trace.end(None if result is None else result.settlement)
 
 
 async def aattempt(
@@ -91,26 +99,36 @@ async def aattempt(
     if isinstance(admitted, AttemptResult):
         return admitted
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
-    token = running.set(context)
+    token, trace, result = running.set(context), attempt_trace(admitted.envelope, delivery, worker), None
     try:
         begin(admitted)
         began_at = perf_counter()
-        outcome = await ainvoke(admitted, context, catch_interrupts=catch_interrupts)
-        return _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction)
+        with _NOTHING if trace is None else trace.execute():
+            outcome = await ainvoke(admitted, context, catch_interrupts=catch_interrupts)
+        result = _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction, trace)
+        return result
     finally:
         running.reset(token)
+        if trace is not None:
+            trace.end(None if result is None else result.settlement)
 
 
 def _attempt_result(
-    call: Admitted, context: TaskContext, outcome: Outcome, run_seconds: float, random_fraction: RandomFraction
+    call: Admitted,
+    context: TaskContext,
+    outcome: Outcome,
+    run_seconds: float,
+    random_fraction: RandomFraction,
+    trace: AttemptTrace | None,
 ) -> AttemptResult:
     # A success needs neither policy nor random fraction.
     policy = _ANY if type(outcome) is Returned else call.policy
     settlement = _decided(outcome, policy, context.delivery, random_fraction)
     call.hooks.settle(context, settlement)
+    trace_id = "" if trace is None else trace.trace_id
     if (context.follow_ups or context.ending_meta) and isinstance(settlement, Done | Block):
-        return AttemptResult(settlement, run_seconds, context.ending_meta, context.follow_ups)
-    return AttemptResult(settlement, run_seconds)
+        return AttemptResult(settlement, run_seconds, context.ending_meta, context.follow_ups, trace_id)
+    return AttemptResult(settlement, run_seconds, trace_id=trace_id)
 
 
 def _admitted(app: Stem, delivery: Delivery, channel: Channel) -> Admitted | AttemptResult:
