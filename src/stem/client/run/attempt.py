@@ -137,6 +137,8 @@ def _admitted(app: Stem, delivery: Delivery, channel: Channel) -> Admitted | Att
         admitted = admit(app, delivery, channel.records)
     except StoreUnavailable as error:
         return AttemptResult(Requeue(INPUTS_AWAY_SECONDS, f"inputs-unavailable: {error}"), None)
+    if type(admitted) is Admitted:  # first, because it is done for every task
+        return admitted
     match admitted:
         case Rejected():
             return AttemptResult(_decided(admitted, Policy(), delivery, lambda: 0.0), None)
