@@ -16,6 +16,7 @@ from support.working import Desk, desk
 
 APP = """
 import asyncio
+import logging
 import os
 import pathlib
 import signal
@@ -92,6 +93,33 @@ def tidy(ctx: TaskContext, mark: str = "tidy") -> str:
         pathlib.Path("tidied").write_text("TaskRevoked")
         raise
     return mark
+
+
+@app.task(name="forty")
+def forty(ctx: TaskContext, mark: str = "forty") -> None:
+    "Reports 40 percent, and notes when."
+    told = pathlib.Path(f"told-{ctx.id}.new")
+    told.write_text(str(time.time()))
+    told.rename(f"told-{ctx.id}")
+    ctx.progress(0.4, "nearly half")
+    time.sleep(1.5)
+
+
+@app.task(name="talks")
+def talks(mark: str = "talks") -> None:
+    print("it begins")
+    logging.getLogger("shop").warning("careful")
+    begun(mark)
+    while not has_leave(mark):
+        time.sleep(0.01)
+    print("it ends", end="")
+
+
+@app.task(name="talks-and-fails", max_retries=1)
+def talks_and_fails() -> None:
+    print("from Python")
+    subprocess.run(["echo", "from a child"])
+    raise ValueError("boom")
 
 
 @app.task(name="stubborn")

@@ -71,6 +71,7 @@ def join(broker: Store, results: Store) -> Store:
         rollups=broker.rollups,
         schedules=SplitSchedules(broker.schedules, split_broker),
         steps=broker.steps,
+        task_logs=broker.task_logs,
         upkeep=SplitUpkeep(broker.upkeep, results.upkeep, records),
     )
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli.support import paging, printing, times
+from stem.cli.support import completing, paging, printing, times
 from stem.cli.support.flags import options
 from stem.cli.support.stores import Session, in_session
 from stem.core.lifecycle import State
@@ -58,7 +58,7 @@ def list_canvases(session: Session, limit: int, cursor: str | None) -> None:
 
 
 @canvas.command()
-@click.argument("id")
+@click.argument("id", shell_complete=completing.canvas_ids)
 @click.option("--follow", is_flag=True, help="Show it again until it has ended.")
 @in_session
 def show(session: Session, id: str, follow: bool) -> None:
@@ -78,7 +78,7 @@ def show(session: Session, id: str, follow: bool) -> None:
 
 
 @canvas.command()
-@click.argument("id")
+@click.argument("id", shell_complete=completing.canvas_ids)
 @in_session
 def resume(session: Session, id: str) -> None:
     """Replay the tasks of canvas ID that have failed; what waits for them goes on.
@@ -97,7 +97,7 @@ def resume(session: Session, id: str) -> None:
 
 
 @canvas.command()
-@click.argument("id")
+@click.argument("id", shell_complete=completing.canvas_ids)
 @click.option("--terminate", is_flag=True, help="Stop tasks that run as well.")
 @click.option("--reason", default="", help="Say why; it is recorded.")
 @in_session

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli.support import confirm, paging, printing, times
+from stem.cli.support import completing, confirm, paging, printing, times
 from stem.cli.support.flags import letter_choice, options
 from stem.cli.support.lazy_group import SuggestingGroup
 from stem.cli.support.stores import Session, in_session
@@ -71,7 +71,7 @@ def list_letters(session: Session, limit: int, cursor: str | None, since: float 
 
 
 @dlq.command("show")
-@click.argument("id")
+@click.argument("id", shell_complete=completing.letter_ids)
 @in_session
 def show_letter(session: Session, id: str) -> None:
     """Show everything that is known about dead letter ID.
@@ -96,7 +96,7 @@ def show_letter(session: Session, id: str) -> None:
 
 
 @dlq.command()
-@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=completing.letter_ids)
 @letter_choice.choice
 @click.option("--delay", type=times.DURATION, default=0.0, help="Delay their start: 10s, 5m.")
 @click.option("--dry-run", is_flag=True, help="Only show which letters match.")
@@ -128,7 +128,7 @@ def replay(session: Session, limit: int | None, delay: float, dry_run: bool, **c
 
 
 @dlq.command()
-@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=completing.letter_ids)
 @letter_choice.choice
 @options.yes
 @in_session

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from stem.cli.support import arguments, printing, task_ending, times
+from stem.cli.support import arguments, completing, printing, task_ending, times
 from stem.cli.support.stores import Session, StoreNotFound, check_exists, in_session_without_app
 from stem.core.errors import UsageError
 from stem.core.settings.setting import did_you_mean
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing.task_names)
 @click.option("--args", "args_json", metavar="JSON|@FILE", help="All arguments as one JSON object; @- reads stdin.")
 @click.option("--arg", "pairs", metavar="KEY=VALUE", multiple=True, help="One argument; JSON, or else text.")
 @click.option(
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     envvar="STEM_APP",
     help="Check name and arguments against this app.  [env: STEM_APP]",
 )
-@click.option("-Q", "--queue", help="Send it to this queue instead of the task's own.")
+@click.option(
+    "-Q", "--queue", help="Send it to this queue instead of the task's own.", shell_complete=completing.queues
+)
 @click.option("--priority", type=click.IntRange(0, 9), metavar="0-9", help="Start tasks with a higher number first.")
 @click.option("--delay", type=times.DURATION, help="Start it no sooner than this from now: 10s, 5m.")
 @click.option("--not-before", type=times.MOMENT, help="Start it no sooner than 2030-01-31T09:00:00Z.")

@@ -19,19 +19,26 @@ NOUNS = (
     "queue",
     "routing",
     "dlq",
+    "observe",
     "schedule",
     "beat",
     "health",
     "config",
     "pipeline",
     "dashboard",
+    "completion",
 )  # a file each
 INTERRUPTED = 130
+COMPLETING = "_STEM_COMPLETE"
 CLOSED_PIPE = 141  # as the shell reports a program that SIGPIPE ended
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 fine, 1 not found, 64 usage or configuration, 70 failure."""
+    if COMPLETING in os.environ:  # a shell asks, with a script that `stem completion` printed
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(cli, {}, "stem", COMPLETING, os.environ[COMPLETING]))
     exit_code = run(sys.argv[1:] if argv is None else argv)
     gc.freeze()  # else the interpreter would search everything that was imported for garbage on exit
     sys.exit(exit_code)
@@ -123,7 +130,7 @@ class Root(LazyGroup):
 @click.group(
     cls=Root,
     homes={noun: f"stem.cli.{noun}" for noun in NOUNS}
-    | {noun: f"stem.cli.{noun}.group:{noun}" for noun in ("worker", "schedule", "pipeline")},
+    | {noun: f"stem.cli.{noun}.group:{noun}" for noun in ("worker", "observe", "schedule", "pipeline")},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 fine, 1 not found, 64 usage or configuration, 70 failure.",
 )

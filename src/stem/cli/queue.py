@@ -2,7 +2,7 @@
 
 import click
 
-from stem.cli.support import confirm, printing, times
+from stem.cli.support import completing, confirm, printing, times
 from stem.cli.support.flags import options
 from stem.cli.support.lazy_group import LazyGroup
 from stem.cli.support.stores import Session, in_session
@@ -44,7 +44,7 @@ def list_queues(session: Session) -> None:
 
 
 @queue.command()
-@click.argument("queue")
+@click.argument("queue", shell_complete=completing.queues)
 @options.limit(20)
 @in_session
 def peek(session: Session, queue: str, limit: int) -> None:
@@ -69,7 +69,7 @@ def peek(session: Session, queue: str, limit: int) -> None:
 
 
 @queue.command()
-@click.argument("queue")
+@click.argument("queue", shell_complete=completing.queues)
 @options.yes
 @in_session
 def purge(session: Session, queue: str, yes: bool) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stem.cli.support import arguments, paging, printing, task_ending, times
+from stem.cli.support import arguments, completing, paging, printing, task_ending, times
 from stem.cli.support.flags import options
 from stem.cli.support.lazy_group import LazyGroup
 from stem.cli.support.stores import Session, in_session
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from stem.core.record import TaskRecord
 
 
-@click.group(cls=LazyGroup, homes={"revoke": "stem.cli.worker.control:revoke"})
+@click.group(cls=LazyGroup, homes={"logs": "stem.cli.task_logs", "revoke": "stem.cli.worker.control:revoke"})
 def task() -> None:
-    """List tasks, show their results, revoke tasks.
+    """List tasks, show their results and what they printed, revoke tasks.
 
     \b
     Example: stem task list --state failed --since 1h
@@ -30,7 +30,7 @@ task.add_command(export)
 
 
 @task.command("show")
-@click.argument("id")
+@click.argument("id", shell_complete=completing.task_ids)
 @in_session
 def show_task(session: Session, id: str) -> None:
     """Show everything that is known about task ID.
@@ -60,7 +60,7 @@ def show_task(session: Session, id: str) -> None:
 
 
 @task.command()
-@click.argument("id")
+@click.argument("id", shell_complete=completing.task_ids)
 @click.argument("event")
 @click.option("--data", default="null", metavar="JSON", help="Data of the event; default: null.")
 @in_session
@@ -139,7 +139,7 @@ def list_tasks(
 
 
 @task.command()
-@click.argument("id")
+@click.argument("id", shell_complete=completing.task_ids)
 @click.option("--wait", type=times.DURATION, default=0.0, help="Wait this long for its end: 30, 30s, 5m.")
 @in_session
 def result(session: Session, id: str, wait: float) -> None:

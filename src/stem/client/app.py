@@ -36,6 +36,7 @@ from stem.runtime.keys import Keyring
 
 if TYPE_CHECKING:
     from stem.client.control import Control
+    from stem.client.subscription import EventSubscriptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -112,6 +113,13 @@ class Stem:
         from stem.client.control import Control  # here: few processes steer
 
         return Control(self.store_connection)
+
+    @property
+    def events(self) -> "EventSubscriptions":
+        """Follow what happens to tasks and workers anywhere: `for event in app.events.subscribe(): …`"""
+        from stem.client.subscription import EventSubscriptions  # here: few processes follow events
+
+        return EventSubscriptions(self.store_connection)
 
     @property
     def tasks(self) -> Mapping[str, Task[..., Any]]:

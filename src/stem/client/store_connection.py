@@ -7,6 +7,7 @@ from threading import Lock
 from weakref import WeakSet
 
 from stem.client.middleware import Hooks
+from stem.client.send.announcing import announced
 from stem.client.send.retry import retry_while_unavailable
 from stem.client.send.watcher import Watcher
 from stem.client.stores import open_store, revokes_of, with_absolute_paths
@@ -50,6 +51,10 @@ class StoreConnection:
                 self._store = open_store(self._placed)
             return self._store
 
+    def has_open(self, store: Store) -> bool:
+        """Return whether this store is still the open one: not after `close`, nor in a forked child."""
+        return self._store is store
+
     @property
     def runs_tasks_here(self) -> bool:
         return self.is_served_here or self._after_push is not None
@@ -64,6 +69,9 @@ class StoreConnection:
 
     def push(self, pushes: Sequence[Push], connection: object | None = None) -> list[Receipt]:
         """Store calls. Retries while the store is unavailable, which is safe: an id is stored only once."""
+        return announced(pushes, lambda calls: self._push(calls, connection))
+
+    def _push(self, pushes: Sequence[Push], connection: object | None) -> list[Receipt]:
         if self._after_push is not None:  # eager: the replacement store is memory and joins no transaction
             receipts = self.store.broker.push(pushes)
             self._after_push()

@@ -19,6 +19,7 @@ from stem.contracts.steering.heartbeats import Heartbeats
 from stem.contracts.steering.mail import Mail
 from stem.contracts.steering.revokes import Revokes
 from stem.contracts.steps import Steps
+from stem.contracts.task_logs import TaskLogs
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +56,8 @@ class Upkeep(ABC):
     def prune(self) -> int:
         """Delete what is past its retention, and return how many entries went. 0 says that nothing is left to delete.
 
-        That is: ended records, unique keys, events, rollups, locks, limits, heartbeats, mail, revokes, and what dead jobs left
-        staged. The work per call is bounded.
+        That is: ended records, unique keys, events, rollups, lines of tasks, locks, limits, heartbeats, mail, revokes, and what
+        dead jobs left staged. The work per call is bounded.
         """
 
     @abstractmethod
@@ -85,4 +86,5 @@ class Store:
     rollups: Rollups
     schedules: Schedules
     steps: Steps
+    task_logs: TaskLogs
     upkeep: Upkeep

@@ -66,6 +66,12 @@ def events_between(
     return found, True
 
 
+def matching_events(store: Store, where: HistoryFilter) -> Iterator[Event]:
+    """Return all that match and are kept, oldest first."""
+    for piece in store.history.slices("events", where, count=1):
+        yield from _events(store, piece)
+
+
 def _backwards(store: Store, where: HistoryFilter) -> Iterator[list[Event]]:
     read = 0
     for piece in reversed(store.history.slices("events", where, count=SLICES)):

@@ -6,11 +6,16 @@ from typing import Any
 import msgspec
 
 from stem.contracts.store import Store
-from stem.core.heartbeat import Pulse
+from stem.core.heartbeat import SCHEDULER, Pulse
 from stem.core.record import moment
 
 SILENT_BEATS = 2.5  # heartbeats that a worker may miss before it counts as silent
 _BEAT_SECONDS = 10.0
+
+
+class ScaleBounds(msgspec.Struct, frozen=True):
+    minimum: int
+    maximum: int
 
 
 class WorkerSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +39,7 @@ class WorkerSummary(msgspec.Struct, frozen=True, kw_only=True):
     isolates: list[int]
     counters: dict[str, int]
     tasks: list[str]
+    autoscale: ScaleBounds | None = None  # while it is on
 
     @property
     def succeeded(self) -> int:
@@ -58,7 +64,7 @@ def worker_view(pulse: Pulse, now: float) -> WorkerSummary:
     return WorkerSummary(
         id=beat.worker_id,
         state=str(extras.get("state", "ok")),
-        kind="scheduler" if isinstance(extras.get("commands"), list) else "worker",
+        kind="scheduler" if extras.get("kind") == SCHEDULER else "worker",
         host=beat.host,
         pid=beat.pid,
         heard_at=moment(now - pulse.age_seconds),
@@ -74,7 +80,14 @@ def worker_view(pulse: Pulse, now: float) -> WorkerSummary:
         isolates=[pid for pid in _list(extras.get("isolates")) if isinstance(pid, int)],
         counters=beat.counters,
         tasks=sorted(map(str, tasks)) if isinstance(tasks, dict) else [],
+        autoscale=_bounds(extras.get("autoscale")),
     )
+
+
+def _bounds(told: Any) -> ScaleBounds | None:
+    if not isinstance(told, dict) or not all(isinstance(told.get(name), int) for name in ("min", "max")):
+        return None
+    return ScaleBounds(told["min"], told["max"])
 
 
 def _number(value: Any, default: float) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stem import signals
 from stem.client.schedules.check import calendar_of
 from stem.contracts.schedules import Scheduled, ScheduleRun
 from stem.core.envelope import Push
@@ -175,6 +176,8 @@ class Beat:
                 log.info(
                     "schedule.fired id=%s instant=%s task=%s", scheduled.entry.id, run.instant.isoformat(), run.task_id
                 )
+                fact = signals.ScheduleFired(scheduled.entry.id, scheduled.entry.task, run.instant, run.task_id)
+                signals.schedule_fired.send(fact)
 
     def _doubt(self, task: str) -> str:
         """A task whose code is gone is enqueued all the same, for the dead letters; its entry shows why."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Thread
 
+from stem import signals
 from stem.client.app import Stem
 from stem.control.caller import SIGNED_EXTRA
 from stem.control.listener import ControlListener
@@ -24,6 +25,7 @@ from stem.worker.services.absent_workers import cancel_expired
 from stem.worker.services.heartbeat import HeartbeatSender
 from stem.worker.services.metrics import depth_numbers
 from stem.worker.services.minute_counts import TICK_SECONDS
+from stem.worker.services.task_output import WRITE_SECONDS
 from stem.worker.settings import Mode, WorkerSettings
 from stem.worker.steering import Steering
 from stem.worker.wiring import Services
@@ -74,6 +76,7 @@ class RunningWorker:
                 SIGNED_EXTRA: bool(services.control_keys),
             },
             manifest.tasks,
+            lambda: services.autoscaler.config,
             is_fair=services.store_settings.fair_share,
         )
         renewer, autoscaler = services.lease_renewer, services.autoscaler
@@ -91,6 +94,8 @@ class RunningWorker:
             self._tickers.append(
                 Ticker("minute-counts", TICK_SECONDS, services.minute_counts.tick, starts_at_once=False)
             )
+        if services.task_output is not None:
+            self._tickers.append(Ticker("task-output", WRITE_SECONDS, services.task_output.tick))
         self._name_published = False  # by a heartbeat
         self._reconnected_at: float | None = None
         self._read_metrics()
@@ -113,11 +118,13 @@ class RunningWorker:
         data = {"queues": services.queues, "concurrency": self.settings.concurrency}
         services.record_event(EventKind.WORKER_STARTED, data)
         self.is_started = True
+        signals.worker_ready.send(self._phase())
 
     def stop(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
         """Stop the fetcher before the pool: a lease claimed now would wait for a slot that never comes."""
         services = self.services
         services.is_draining = True
+        signals.worker_draining.send(self._phase(mode))
         services.fetcher.stop()
         services.pool.drain("the worker is shutting down")
         self._wait_for_tasks(mode, wanted)
@@ -135,6 +142,8 @@ class RunningWorker:
             with suppress(StemError):
                 services.minute_counts.tick()
         services.pool.stop()
+        if services.task_output is not None and is_written:
+            services.task_output.tick()  # what tasks said at the very end
         self._end_telemetry()
         otel_metrics.withdraw(services.metrics)
         self._control.stop_receiving()  # operators may ask until now
@@ -147,6 +156,7 @@ class RunningWorker:
             services.store.upkeep.close()
         services.revokes.close()
         self._control.stop()
+        signals.worker_stopped.send(self._phase(mode))
 
     @property
     def is_connected(self) -> bool:
@@ -198,6 +208,9 @@ class RunningWorker:
                 pool.stop_running("the worker is shutting down")
             if asked_at and now - asked_at > pool.grace_seconds + 1.0:
                 return
+
+    def _phase(self, mode: Mode | None = None) -> signals.WorkerPhase:
+        return signals.WorkerPhase(self.settings.name, tuple(self.services.queues), mode)
 
     def _beat(self) -> None:
         self.heartbeat.beat()

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
+from stem import signals
+from stem.contracts.task_logs import LogLine
 from stem.core.delivery import Ending, Report
 from stem.core.lifecycle import EventKind
 from stem.worker.fork.client import IsolateHandle
@@ -14,6 +16,7 @@ from stem.worker.services.isolate_requests import IsolateRequests
 from stem.worker.services.lease_renewer import LeaseRenewer
 from stem.worker.services.progress_reporter import ProgressReporter
 from stem.worker.services.settler import Settler
+from stem.worker.services.task_output import TaskOutputWriter
 
 
 class PoolEvents:
@@ -29,6 +32,8 @@ class PoolEvents:
         fetcher: Callable[[], Fetcher],
         record_event: Callable[[EventKind, dict[str, Any]], None],
         fail: Callable[[str], None],
+        worker: str,
+        task_output: TaskOutputWriter | None,
     ) -> None:
         """`fetcher` returns the current one: a stalled fetcher is replaced."""
         self._settler = settler
@@ -38,6 +43,8 @@ class PoolEvents:
         self._fetcher = fetcher
         self._record_event = record_event
         self._fail = fail
+        self._worker = worker
+        self._task_output = task_output
 
     def tasks_ended(self, endings: list[tuple[InFlightTask, Ending]]) -> None:
         self._settler.add(endings)
@@ -61,9 +68,16 @@ class PoolEvents:
         self._fetcher().stop_prefetching()
 
     def isolate_recycled(self, pid: int, reason: str) -> None:
-        # In a thread: recording the event waits for the store.
-        data = {"isolate": pid, "reason": reason}
-        Thread(target=self._record_event, args=(EventKind.WORKER_RECYCLED, data)).start()
+        # In a thread: recording the event waits for the store, and handlers of the signal may take their time.
+        Thread(target=self._tell_of_recycling, args=(pid, reason)).start()
+
+    def _tell_of_recycling(self, pid: int, reason: str) -> None:
+        signals.isolate_recycled.send(signals.IsolateProcess(self._worker, pid, reason))
+        self._record_event(EventKind.WORKER_RECYCLED, {"isolate": pid, "reason": reason})
+
+    def output_read(self, lines: list[LogLine]) -> None:
+        if self._task_output is not None:
+            self._task_output.add(lines)
 
     def isolates_failed(self, sentence: str) -> None:
         self._fail(sentence)

@@ -38,6 +38,7 @@ from stem.worker.services.minute_counts import MinuteCounts
 from stem.worker.services.progress_reporter import ProgressReporter
 from stem.worker.services.settler import Settler
 from stem.worker.services.task_log import SuccessLog
+from stem.worker.services.task_output import TaskOutputWriter
 from stem.worker.settings import WorkerSettings
 
 log = logging.getLogger("stem.worker")
@@ -87,6 +88,7 @@ class Services:
         self.success_log = SuccessLog(is_on=settings.log_tasks)
         self.minute_counts = MinuteCounts(self.store, settings.name, self.queues) if settings.minute_counts else None
         count = None if self.minute_counts is None else self.minute_counts.add
+        self.task_output = TaskOutputWriter(self.store.task_logs) if settings.task_logs else None
         self.settler = Settler(
             self.at_most_once, settings.name, self._release, self.success_log, self.task_metrics, count
         )
@@ -119,6 +121,8 @@ class Services:
             fetcher=lambda: self.fetcher,
             record_event=self.record_event,
             fail=fail,
+            worker=settings.name,
+            task_output=self.task_output,
         )
 
     def make_fetcher(self) -> Fetcher:

@@ -44,6 +44,20 @@ def test_an_open_app_enqueues_when_the_store_is_back(outage: Outage, app: Stem) 
     assert ids[1] == "mine"
 
 
+def test_a_subscription_goes_on_where_it_was_when_the_store_is_back(outage: Outage, app: Stem) -> None:
+    events = app.events.subscribe(after="", timeout=PATIENCE)
+    assert next(events).name == "first"
+    outage.begin()
+    back = threading.Timer(SHORT, outage.end)
+    back.start()
+    app.enqueue("second", check=False)
+    app.enqueue("third", check=False)
+    assert [next(events).name, next(events).name] == ["second", "third"]
+    back.join()
+    events.close()
+    assert list(events) == []
+
+
 def test_the_command_line_does_so_as_well(outage: Outage, app: Stem, namespace: str) -> None:
     outage.begin()
     command = [sys.executable, "-m", "stem", "enqueue", "second"]

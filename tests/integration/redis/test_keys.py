@@ -14,6 +14,7 @@ from stem.contracts.rollups import MinuteRow
 from stem.contracts.schedules import ScheduleEntry, ScheduleState
 from stem.contracts.staging import Part, calls_of
 from stem.contracts.store import Store
+from stem.contracts.task_logs import LogLine
 from stem.core.delivery import DeadFilter
 from stem.core.envelope import Unique
 from stem.core.heartbeat import Heartbeat
@@ -28,7 +29,7 @@ from support.servers import RedisServer
 from support.until import until
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "redis-keys.md"
-BRIEF = Retention(results_seconds=0.2, events_seconds=0.2, events_count=1000)
+BRIEF = Retention(results_seconds=0.2, events_seconds=0.2, events_count=1000, logs_seconds=0.2)
 LASTING = {"numbers", "events"}
 
 
@@ -111,6 +112,7 @@ def live(store: Store, number: int) -> Iterator[None]:
     store.mail.send("box", b"message", ttl_seconds=0.2)
     store.mail.publish("channel", b"message", ttl_seconds=0.2)
     store.revokes.put([RevokeRequest(task_id="x", expires_seconds=0.2)])
+    store.task_logs.append([LogLine(task_id="x", attempt=0, at=0.0, level="info", text="x")])
     store.rollups.put([MinuteRow(minute=moment(store.upkeep.now()))])
     entry, state = ScheduleEntry(id="s", task="t", spec="1h"), ScheduleState(due_at=moment(store.upkeep.now()))
     store.schedules.write(entry, state, revision=0)

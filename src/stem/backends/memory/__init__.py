@@ -19,6 +19,7 @@ from stem.backends.memory.schedules import MemorySchedules
 from stem.backends.memory.staging import MemoryStaging
 from stem.backends.memory.state import MemoryState, StoreHandle
 from stem.backends.memory.steps import MemorySteps
+from stem.backends.memory.task_logs import MemoryTaskLogs
 from stem.contracts.store import Capabilities, Store
 from stem.core.settings.app import Settings
 from stem.runtime.clock import Clock, system_clock
@@ -53,6 +54,7 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         staging=MemoryStaging(state, broker),
         rollups=MemoryRollups(state),
         schedules=MemorySchedules(state, handle, broker),
+        task_logs=MemoryTaskLogs(state),
         steps=MemorySteps(state),
         upkeep=MemoryUpkeep(state, handle),
     )

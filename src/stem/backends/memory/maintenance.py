@@ -6,6 +6,7 @@ from stem.backends.memory.revokes import MemoryRevokes
 from stem.backends.memory.rollups import prune as prune_rollups
 from stem.backends.memory.staging import prune as prune_staged
 from stem.backends.memory.state import MemoryState, Posted, StoreHandle
+from stem.backends.memory.task_logs import prune as prune_task_logs
 from stem.contracts.store import Diagnosis, Upkeep
 from stem.core.decisions.reclaim_watch import LOST_SECONDS
 
@@ -38,6 +39,7 @@ class MemoryUpkeep(Upkeep):
                 + MemoryRevokes(self._state).prune()
                 + prune_staged(self._state)
                 + prune_rollups(self._state)
+                + prune_task_logs(self._state)
             )
 
     def close(self) -> None:

@@ -159,6 +159,7 @@ class MemoryState:
         self.promoted: dict[str, tuple[int, int, float]] = {}  # job: (created, known, at)
         self.schedules: dict[str, Scheduled] = {}
         self.rollups: dict[tuple[int, str], str] = {}  # (minute, digest): body
+        self.task_logs: dict[str, deque[tuple[int, float, str]]] = {}  # position, time, line
         self._numbers: dict[str, int] = {}
 
     def number(self, what: str) -> int:

@@ -19,6 +19,7 @@ from stem.backends.postgres.rollups import PostgresRollups
 from stem.backends.postgres.schedules import PostgresSchedules
 from stem.backends.postgres.staging.staging import PostgresStaging
 from stem.backends.postgres.steps import PostgresSteps
+from stem.backends.postgres.task_logs import PostgresTaskLogs
 from stem.backends.postgres.upkeep import schema
 from stem.backends.postgres.upkeep.background_pruning import BackgroundPruner
 from stem.backends.postgres.upkeep.maintenance import PostgresUpkeep
@@ -55,5 +56,6 @@ def connect(url: str, settings: Settings) -> Store:
         rollups=PostgresRollups(namespace),
         schedules=PostgresSchedules(namespace),
         steps=PostgresSteps(namespace),
+        task_logs=PostgresTaskLogs(namespace),
         upkeep=PostgresUpkeep(namespace, pruner),
     )

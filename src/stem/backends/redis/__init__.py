@@ -22,6 +22,7 @@ from stem.backends.redis.rollups import RedisRollups
 from stem.backends.redis.schedules import RedisSchedules
 from stem.backends.redis.staging import PROMOTION_SECONDS, RedisStaging
 from stem.backends.redis.steps import RedisSteps
+from stem.backends.redis.task_logs import RedisTaskLogs
 from stem.contracts.store import Capabilities, Store
 from stem.core.settings.app import Settings, masked
 
@@ -53,5 +54,6 @@ def connect(url: str, settings: Settings) -> Store:
         rollups=RedisRollups(namespace),
         schedules=RedisSchedules(namespace),
         steps=RedisSteps(namespace),
+        task_logs=RedisTaskLogs(namespace),
         upkeep=RedisUpkeep(namespace),
     )

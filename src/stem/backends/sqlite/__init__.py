@@ -10,6 +10,7 @@ from stem.backends.sqlite.limiter import SqliteLimiter
 from stem.backends.sqlite.locks import SqliteLocks
 from stem.backends.sqlite.log.events import SqliteEvents
 from stem.backends.sqlite.log.history import SqliteHistory
+from stem.backends.sqlite.log.task_logs import SqliteTaskLogs
 from stem.backends.sqlite.mail import SqliteMail
 from stem.backends.sqlite.maintenance import SqliteUpkeep
 from stem.backends.sqlite.namespace import SqliteNamespace
@@ -62,5 +63,6 @@ def connect(url: str, settings: Settings, *, clock: Clock = system_clock) -> Sto
         rollups=SqliteRollups(namespace),
         schedules=SqliteSchedules(namespace, broker),
         steps=SqliteSteps(namespace),
+        task_logs=SqliteTaskLogs(namespace),
         upkeep=SqliteUpkeep(namespace, pruner),
     )

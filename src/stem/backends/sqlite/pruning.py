@@ -49,6 +49,7 @@ class Pruner:
                 ("bucket_prune", now),
                 ("place_prune", now),
                 ("rollup_prune", self._minute_horizon(now)),
+                ("task_log_prune", now - namespace.retention.logs_seconds),
             )
             small = (
                 ("lock_prune", now),
@@ -68,7 +69,8 @@ class Pruner:
     def _is_anything_old(self) -> bool:
         namespace, now = self._namespace, self._namespace.now()
         horizon = now - namespace.retention.results_seconds
-        given = (namespace.ns, now, horizon, self._minute_horizon(now))
+        logs = now - namespace.retention.logs_seconds
+        given = (namespace.ns, now, horizon, self._minute_horizon(now), logs)
         with namespace.database.reading() as connection:
             (is_old,) = connection.execute(SQL["prune_any"], given).fetchone()
             return bool(is_old) or bool(event_rows.outlived(connection, namespace, now, events=1))

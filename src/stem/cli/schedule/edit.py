@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli.support import arguments, confirm, printing, times
+from stem.cli.support import arguments, completing, confirm, printing, times
 from stem.cli.support.flags import options
 from stem.cli.support.stores import Session, in_session
 from stem.core.errors import UsageError
@@ -69,7 +69,7 @@ def add(
 
 
 @click.command()
-@click.argument("schedule_id", metavar="ID")
+@click.argument("schedule_id", metavar="ID", shell_complete=completing.schedule_ids)
 @options.yes
 @in_session
 def remove(session: Session, schedule_id: str, yes: bool) -> None:
@@ -92,7 +92,7 @@ def remove(session: Session, schedule_id: str, yes: bool) -> None:
 
 def _switch(name: str, is_enabled: bool, summary: str) -> Callable[..., None]:
     @click.command(name, help=f"{summary}\n\n\b\nExample: stem schedule {name} nightly")
-    @click.argument("schedule_id", metavar="ID")
+    @click.argument("schedule_id", metavar="ID", shell_complete=completing.schedule_ids)
     @click.option("--note", default="", help="Say why.")
     @in_session
     def switch(session: Session, schedule_id: str, note: str) -> None:

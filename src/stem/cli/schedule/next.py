@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stem.cli.support import printing, times
-from stem.cli.support.flags import options
+from stem.cli.support.flags import options, several
 
 if TYPE_CHECKING:
     from stem.calendar.entry import Entry
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--after", type=times.MOMENT, help="Start after 2030-01-31T09:00:00Z instead of now.")
 @click.option("--latitude", type=float, metavar="DEGREES", help="Of a solar entry; north is positive.")
 @click.option("--longitude", type=float, metavar="DEGREES", help="Of a solar entry; east is positive.")
-@options.json_output
+@several.json_output
 @options.quiet_traceback
 def show_next(
     expression: str,

@@ -4,12 +4,12 @@ from datetime import datetime
 
 import click
 
-from stem.cli.support import printing, times
+from stem.cli.support import completing, printing, times
 from stem.cli.support.stores import Session, in_session
 
 
 @click.command()
-@click.argument("schedule_id", metavar="ID")
+@click.argument("schedule_id", metavar="ID", shell_complete=completing.schedule_ids)
 @in_session
 def run(session: Session, schedule_id: str) -> None:
     """Enqueue schedule ID once, now; its calendar does not change.
@@ -28,7 +28,7 @@ def run(session: Session, schedule_id: str) -> None:
 
 
 @click.command()
-@click.argument("schedule_id", metavar="ID")
+@click.argument("schedule_id", metavar="ID", shell_complete=completing.schedule_ids)
 @click.option("--since", required=True, type=times.MOMENT, help="The first moment of the period.")
 @click.option("--until", required=True, type=times.MOMENT, help="The last moment of the period.")
 @in_session

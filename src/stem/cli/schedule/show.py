@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stem.cli.support import printing, times
+from stem.cli.support import completing, printing, times
 from stem.cli.support.stores import Session, in_session
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def list_schedules(session: Session) -> None:
 
 
 @click.command()
-@click.argument("schedule_id", metavar="ID")
+@click.argument("schedule_id", metavar="ID", shell_complete=completing.schedule_ids)
 @in_session
 def show(session: Session, schedule_id: str) -> None:
     """Show one schedule: its calendar in words, its runs and their outcomes.

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 _GAP = "  "
 _LEAST_WIDTH = 8  # of a column that shrinks
+_COLOURS = {
+    **dict.fromkeys(("succeeded", "ok", "on"), "green"),
+    **dict.fromkeys(("running", "started"), "cyan"),
+    **dict.fromkeys(("retried", "paused", "draining", "late", "throttled", "requeued"), "yellow"),
+    **dict.fromkeys(("failed", "dead", "wedged", "silent", "dead-lettered"), "red"),
+    **dict.fromkeys(("cancelled", "revoked", "expired", "disabled", "over"), "bright_black"),
+}
 
 
 def table(
@@ -25,9 +32,11 @@ def table(
     empty: str,
     shrink: Sequence[str] = (),
     notes: Sequence[str] = (),
+    states: Sequence[str] = (),
 ) -> None:
     """Print one line per row within the width of the screen. Columns in `shrink` are cut if necessary, the widest first;
-    others stay whole, so that an id or a time can be copied. `notes` are printed below their rows."""
+    others stay whole, so that an id or a time can be copied. `notes` are printed below their rows. Columns in `states` are
+    coloured on a terminal."""
     cells = [[_cell(value) for value in row] for row in rows]
     if not cells:
         click.echo(empty)
@@ -36,16 +45,26 @@ def table(
     widths = [max(map(_width, column)) for column in zip(columns, *cells, strict=True)]
     widths = _fitting(widths, [columns.index(name) for name in shrink])
 
-    def line(row: Sequence[str]) -> str:
+    def line(row: Sequence[str], *, is_coloured: bool = False) -> str:
         # `rjust` counts characters, and some are two columns wide, or none.
         fits = [(_cut(cell, width), side, width) for cell, side, width in zip(row, sides, widths, strict=True)]
-        return _GAP.join(side(cell, width - _width(cell) + len(cell)) for cell, side, width in fits).rstrip()
+        padded = [side(cell, width - _width(cell) + len(cell)) for cell, side, width in fits]
+        for index in told if is_coloured else ():
+            padded[index] = padded[index].replace(row[index], coloured(row[index]), 1)
+        return _GAP.join(padded).rstrip()
 
+    told = [columns.index(name) for name in states]
     click.echo(line(columns) if os.environ.get("NO_COLOR") else click.style(line(columns), bold=True))
     for number, row in enumerate(cells):
-        click.echo(line(row))
+        click.echo(line(row, is_coloured=True))
         if number < len(notes) and notes[number]:
             click.echo(f"{_GAP}{_cut(_cell(notes[number]), screen_width() - len(_GAP))}")
+
+
+def coloured(state: str) -> str:
+    """Colour a state, unless NO_COLOR is set; `click.echo` takes colours out where there is no terminal."""
+    colour = None if os.environ.get("NO_COLOR") else _COLOURS.get(state)
+    return state if colour is None else click.style(state, fg=colour)
 
 
 def screen_width() -> int:
@@ -90,6 +109,16 @@ def stack(lines: str) -> None:
 def error(failure: "TaskError | None") -> str:
     """Return an error on one line."""
     return "" if failure is None else " ".join(f"{failure.type}: {failure.message}".split())
+
+
+def progress(told: object) -> str:
+    """Return the progress that a task has reported as text: `40 % half of the rows`."""
+    if not isinstance(told, dict):
+        return ""
+    fraction, message = told.get("fraction"), told.get("message")
+    is_number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
+    share = f"{fraction:.0%}".replace("%", " %") if is_number else ""
+    return " ".join(f"{share} {message or ''}".split())
 
 
 def more(command: str) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import click
 import msgspec
 
-from stem.cli.support.flags.options import json_output, with_options
+from stem.cli.support.flags.several import json_output, with_options
 from stem.core.errors import ConfigError, StemError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from stem.cli.support import times
+from stem.cli.support import completing, times
 from stem.cli.support.stores import Session, check_exists, check_shared, in_session
 
 if TYPE_CHECKING:
@@ -94,7 +94,12 @@ def control_flags(function: Callable[..., None]) -> Callable[..., None]:
         help="How long to wait for replies: 5s.  [env: STEM_CONTROL_TIMEOUT]",
     )
     workers = click.option(
-        "--worker", "workers", metavar="WORKER", multiple=True, help="Only this worker; may be repeated."
+        "--worker",
+        "workers",
+        metavar="WORKER",
+        multiple=True,
+        help="Only this worker; may be repeated.",
+        shell_complete=completing.workers,
     )
     return workers(timeout(in_session(run, namespace_help=_NAMESPACE)))
 

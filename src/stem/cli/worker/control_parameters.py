@@ -8,8 +8,16 @@ import click
 import msgspec
 from msgspec.structs import FieldInfo
 
-from stem.cli.support import times
+from stem.cli.support import completing, times
 from stem.control.registry import Option
+
+_COMPLETED = {
+    "id": completing.task_ids,
+    "ids": completing.task_ids,
+    "queue": completing.queues,
+    "queues": completing.queues,
+    "task": completing.task_names,
+}
 
 
 def parameters(options: type[msgspec.Struct]) -> list[click.Parameter]:
@@ -42,9 +50,11 @@ def _parameters(field: FieldInfo, bare: Any, option: Option) -> Iterator[click.P
     is_many = get_origin(bare) in (tuple, list)
     if not names[0].startswith("-"):
         if is_many:
-            yield click.Argument([_arguments(field)], metavar=f"[{names[0]}]...", nargs=-1)
+            yield click.Argument(
+                [_arguments(field)], metavar=f"[{names[0]}]...", nargs=-1, shell_complete=_COMPLETED.get(field.name)
+            )
         else:
-            yield click.Argument([field.name], metavar=names[0])
+            yield click.Argument([field.name], metavar=names[0], shell_complete=_COMPLETED.get(field.name))
     if flags:
         yield click.Option(
             [*flags, field.name],
@@ -55,6 +65,7 @@ def _parameters(field: FieldInfo, bare: Any, option: Option) -> Iterator[click.P
             metavar=option.metavar,
             default=None if is_many else field.default,
             show_default=get_origin(bare) is Literal,
+            shell_complete=_COMPLETED.get(field.name),
         )
 
 

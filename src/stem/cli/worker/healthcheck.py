@@ -7,7 +7,7 @@ import click
 
 from stem.cli.support import printing
 from stem.cli.support.failure import FAILURE
-from stem.cli.support.flags import options
+from stem.cli.support.flags import options, several
 from stem.core.errors import StemError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class WorkerNotRunning(StemError):
     envvar="STEM_WORKER_LOGFILE",
     help="The worker's log, whose last line is shown.  [env: STEM_WORKER_LOGFILE]",
 )
-@options.json_output
+@several.json_output
 @options.quiet_traceback
 def healthcheck(node: str | None, pidfile: str, logfile: str | None, as_json: bool) -> None:
     """Check that a worker's process runs.

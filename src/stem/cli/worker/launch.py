@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from stem.cli.support.flags.options import with_options
+from stem.cli.support.flags.several import with_options
 from stem.core.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import click
 
 from stem.cli.support import printing, times
 from stem.cli.support.failure import FAILURE
-from stem.cli.support.flags import options
+from stem.cli.support.flags import options, several
 from stem.cli.worker.launch import LaunchTemplate, process_options
 from stem.core.errors import UsageError
 
@@ -26,10 +26,10 @@ class PassingCommand(click.Command):
         return super().parse_args(ctx, args[:end])
 
 
-_node_options = options.with_options(
+_node_options = several.with_options(
     click.argument("names", metavar="NODE...", nargs=-1, required=True),
     click.option("--pidfile", default="%n.pid", show_default=True, help="Keep the process id in this file."),
-    options.json_output,
+    several.json_output,
     options.quiet_traceback,
 )
 _wait = click.option(

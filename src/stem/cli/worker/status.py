@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from stem.cli.support import printing
+from stem.cli.support import completing, printing
 from stem.cli.support.stores import Session, in_session
 from stem.cli.worker.control_output import WorkerUnknown
 from stem.core.text.escaping import plain_json
@@ -34,7 +34,14 @@ _NAMESPACE = (
 
 
 @click.command()
-@click.option("--worker", "wanted", metavar="WORKER", multiple=True, help="Only this worker; may be repeated.")
+@click.option(
+    "--worker",
+    "wanted",
+    metavar="WORKER",
+    multiple=True,
+    help="Only this worker; may be repeated.",
+    shell_complete=completing.workers,
+)
 @click.option("--follow", is_flag=True, help="Continue until Ctrl-C; with --json one line per heartbeat.")
 @partial(in_session, namespace_help=_NAMESPACE)
 def status(session: Session, wanted: tuple[str, ...], follow: bool) -> None:

@@ -1,7 +1,7 @@
 """A canvas: tasks composed into one whole. The base of its kinds, and the chain."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 
 import msgspec
@@ -130,7 +130,7 @@ class Canvas(ABC, Generic[R_co]):
 
     def enqueue_by(
         self,
-        push: Callable[[list[Push]], list[Receipt]],
+        push: Callable[[Sequence[Push]], list[Receipt]],
         store_connection: StoreConnection,
         arguments: tuple[tuple[Any, ...], Mapping[str, Any]],
     ) -> CanvasHandle[R_co]:

@@ -1,8 +1,9 @@
 """The pushes of one canvas on their way into the store: one push, or staged in chunks if there are very many."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from uuid import uuid4
 
+from stem.client.send.announcing import announced
 from stem.client.store_connection import StoreConnection
 from stem.contracts.staging import Part, calls_of
 from stem.core.envelope import Push, Receipt
@@ -40,14 +41,14 @@ class PushBatch:
         """All of them, in the order of their prerequisites."""
         return self._order
 
-    def store(self, connection: object | None, push: Callable[[list[Push]], list[Receipt]] | None = None) -> None:
+    def store(self, connection: object | None, push: Callable[[Sequence[Push]], list[Receipt]] | None = None) -> None:
         """Store what was collected. Raises StoreUnavailable, StoreRefused."""
         if self._parts:
             if self.plain:
                 self._stage()
             self._store_connection.promote(self._job, self._parts, self._others)
         elif push is not None:
-            push(self._order)
+            announced(self._order, push)
         else:
             self._store_connection.push(self._order, connection)
 

@@ -1,6 +1,6 @@
 """Submits a canvas: builds its tasks and stores all of them or none."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stem.client.canvas.canvas import Canvas
     from stem.client.run.context import TaskContext
 
-PushAll = Callable[[list[Push]], list[Receipt]]
+PushAll = Callable[[Sequence[Push]], list[Receipt]]
 
 
 def submit(

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from stem import signals
 from stem.client.app import Stem
 from stem.client.canvas.values import PASSED
 from stem.client.run.admit import Admitted, admit
@@ -18,7 +19,19 @@ from stem.core.decisions.settle import Policy, settle
 from stem.core.delivery import Delivery
 from stem.core.envelope import Push
 from stem.core.errors import StoreUnavailable
-from stem.core.outcome import Block, Done, Outcome, Passed, Rejected, Requeue, Returned, Settlement
+from stem.core.outcome import (
+    Block,
+    Cancelled,
+    Dead,
+    Done,
+    Outcome,
+    Passed,
+    Rejected,
+    Requeue,
+    Retry,
+    Returned,
+    Settlement,
+)
 from stem.core.prerequisites import VALUE_OF
 from stem.telemetry.tracing import AttemptTrace, attempt_trace
 
@@ -28,6 +41,12 @@ RandomFraction = Callable[[], float]
 INPUTS_AWAY_SECONDS = 5.0  # until a task is tried again whose inputs could not be read
 _ANY = Policy()
 _NOTHING = nullcontext()
+_SIGNALS: dict[type[Settlement], signals.Signal[signals.AttemptEnded]] = {
+    Done: signals.task_succeeded,
+    Dead: signals.task_failed,
+    Retry: signals.task_retried,
+    Cancelled: signals.task_revoked,
+}
 
 
 class AttemptResult(msgspec.Struct, frozen=True):
@@ -67,6 +86,8 @@ def attempt(
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
     token, trace, result = running.set(context), attempt_trace(admitted.envelope, delivery, worker), None
     try:
+        if signals.task_started.handlers:
+            signals.task_started.send(context)
         begin(admitted)
         began_at = perf_counter()
         with _NOTHING if trace is None else trace.execute():
@@ -101,6 +122,8 @@ async def aattempt(
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
     token, trace, result = running.set(context), attempt_trace(admitted.envelope, delivery, worker), None
     try:
+        if signals.task_started.handlers:
+            signals.task_started.send(context)
         begin(admitted)
         began_at = perf_counter()
         with _NOTHING if trace is None else trace.execute():
@@ -125,6 +148,9 @@ def _attempt_result(
     policy = _ANY if type(outcome) is Returned else call.policy
     settlement = _decided(outcome, policy, context.delivery, random_fraction)
     call.hooks.settle(context, settlement)
+    signal = _SIGNALS.get(type(settlement))
+    if signal is not None and signal.handlers:
+        signal.send(signals.AttemptEnded(context, settlement, run_seconds))
     trace_id = "" if trace is None else trace.trace_id
     if (context.follow_ups or context.ending_meta) and isinstance(settlement, Done | Block):
         return AttemptResult(settlement, run_seconds, context.ending_meta, context.follow_ups, trace_id)

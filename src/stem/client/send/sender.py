@@ -1,6 +1,6 @@
 """Sends calls of one task, one at a time or many in chunks."""
 
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
@@ -9,6 +9,7 @@ import msgspec
 from stem.client.canvas.group import Group, group_per_item, in_chunks
 from stem.client.canvas.signature import Signature
 from stem.client.reachable import check_reachable
+from stem.client.send.announcing import announced
 from stem.client.send.broadcast import Broadcast, BroadcastHandle, broadcast
 from stem.client.send.compose import compose, envelope_template
 from stem.client.send.handle import TaskHandle
@@ -87,7 +88,7 @@ class Sender(Generic[P, R]):
 
     def enqueue_by(
         self,
-        push: Callable[[list[Push]], list[Receipt]],
+        push: Callable[[Sequence[Push]], list[Receipt]],
         store_connection: StoreConnection,
         arguments: Mapping[str, Any],
     ) -> TaskHandle[R]:
@@ -97,8 +98,8 @@ class Sender(Generic[P, R]):
             return self._send(arguments)
         if self._plan.is_broadcast:
             sent = self._broadcast(arguments)
-            return self._broadcast_handle(sent, push(sent.pushes))
-        return self._handle(push([self._push(arguments)])[0])
+            return self._broadcast_handle(sent, announced(sent.pushes, push))
+        return self._handle(announced([self._push(arguments)], push)[0])
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Bind a call to one object of named arguments. Raises InvalidArguments."""

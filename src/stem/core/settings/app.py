@@ -58,6 +58,9 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     events_count: Annotated[
         int, Setting("events.count", whole(1, 10**12), "Keep at most this many events.", "STEM_EVENTS_COUNT")
     ] = 1_000_000
+    logs_seconds: Annotated[
+        float, Setting("logs.ttl", _KEPT, "Keep what tasks print this long.", "STEM_TASK_LOGS_TTL")
+    ] = 86400.0
 
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True):

@@ -129,6 +129,15 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
             flags="--log-tasks/--no-log-tasks",
         ),
     ] = True
+    task_logs: Annotated[
+        bool,
+        Setting(
+            "worker.taskLogs",
+            SWITCH,
+            "Keep what tasks print in the store, for 'stem task logs'.",
+            "STEM_TASK_LOGS",
+        ),
+    ] = True
     minute_counts: Annotated[
         bool,
         Setting(

@@ -26,7 +26,7 @@ from stem.runtime.orphans import ZombieReaper, end_children
 from stem.telemetry import otlp, tracing
 from stem.worker.isolate import wire
 from stem.worker.isolate.channel import RunChannel, SupervisorStream
-from stem.worker.isolate.main import STREAM_LOST, interrupted, prepare_process, was_stopped
+from stem.worker.isolate.main import STREAM_LOST, announce_start, interrupted, prepare_process, was_stopped
 from stem.worker.isolate.output import TaskOutput
 from stem.worker.isolate.status_block import StatusBlock
 from stem.worker.services.nested_waits import warn_of_waiting
@@ -148,6 +148,7 @@ def serve_inline(app: Stem, worker: str, descriptors: list[int], slots: int) -> 
     """In a fresh child: the main thread handles the supervisor's signals, the others run tasks."""
     inbox, stream, status, output = prepare_process(descriptors, slots)
     otlp.set_up("TRACES", service="stem-worker", instance=worker)
+    announce_start(worker)
     threads = InlineThreads(app, worker, inbox, stream, status, output)
     signal.signal(wire.INTERRUPT, lambda *_: threads.interrupt())
     for number in (signal.SIGTERM, signal.SIGHUP):

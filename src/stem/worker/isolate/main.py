@@ -11,6 +11,7 @@ from contextlib import suppress
 from types import FrameType, coroutine
 from typing import Any, NoReturn
 
+from stem import signals
 from stem.client.app import Stem
 from stem.client.run.admit import Admitted
 from stem.client.run.attempt import AttemptResult, aattempt, attempt
@@ -339,7 +340,13 @@ def serve_isolate(app: Stem, worker: str, descriptors: list[int], slots: int) ->
     """In a fresh child: set up its streams and signals, then serve."""
     inbox, stream, status, output = prepare_process(descriptors, slots)
     otlp.set_up("TRACES", service="stem-worker", instance=worker)
+    announce_start(worker)
     Isolate(app, worker, inbox, stream, status, output).serve()
+
+
+def announce_start(worker: str) -> None:
+    if signals.isolate_started.handlers:
+        signals.isolate_started.send(signals.IsolateProcess(worker, os.getpid()))
 
 
 def prepare_process(descriptors: list[int], slots: int) -> tuple[socket.socket, socket.socket, StatusBlock, TaskOutput]:

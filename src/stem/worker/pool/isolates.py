@@ -14,6 +14,7 @@ from typing import Protocol
 
 import msgspec
 
+from stem.contracts.task_logs import LogLine
 from stem.core.errors import StemError
 from stem.runtime.process import resident_bytes
 from stem.telemetry import otlp
@@ -31,6 +32,7 @@ output_log = logging.getLogger("stem.task")
 
 MAX_FAILED_STARTS = 5  # in a row before the worker gives up
 READ_BYTES = 1 << 18
+MOST_CHARACTERS = 4000  # of a line that is kept with its task
 CHECK_MEMORY_SECONDS = 0.25
 
 # Starts inline threads in this process on the given descriptors and slots; returns a function that interrupts them.
@@ -46,6 +48,9 @@ class IsolateListener(Protocol):
     def isolate_recycled(self, isolate: IsolateState, reason: str) -> None: ...
 
     def isolates_failed(self, sentence: str) -> None: ...
+
+    def output_read(self, lines: list[LogLine]) -> None:
+        """Called with what tasks have printed and logged."""
 
 
 class Isolates:
@@ -256,7 +261,7 @@ class Isolates:
         except BlockingIOError:
             return
         author = _author(isolate, before, read_at)
-        _log_output(isolate, isolate.handle.lines.feed(data, author) if data else isolate.handle.lines.end())
+        self._tell_output(isolate, isolate.handle.lines.feed(data, author) if data else isolate.handle.lines.end())
         if not data:
             self._selector.unregister(isolate.handle.output)
 
@@ -269,8 +274,13 @@ class Isolates:
                     self._listener.message_received(isolate, message)
         with suppress(OSError):
             # Once: a pipe holds less than that, and an escaped child may write forever.
-            _log_output(isolate, isolate.handle.lines.feed(os.read(isolate.handle.output, READ_BYTES), _alone(isolate)))
-        _log_output(isolate, isolate.handle.lines.end())
+            data = os.read(isolate.handle.output, READ_BYTES)
+            self._tell_output(isolate, isolate.handle.lines.feed(data, _alone(isolate)))
+        self._tell_output(isolate, isolate.handle.lines.end())
+
+    def _tell_output(self, isolate: IsolateState, lines: list[tuple[str, str]]) -> None:
+        if lines and (found := _log_output(isolate, lines)):
+            self._listener.output_read(found)
 
     # Exits
 
@@ -359,13 +369,20 @@ def _author(isolate: IsolateState, before: str, read_at: float) -> str:
     return task.lease.id if task is not None and status.started_at(0) <= read_at else before
 
 
-def _log_output(isolate: IsolateState, lines: list[tuple[str, str]]) -> None:
-    if not lines:
-        return
+def _log_output(isolate: IsolateState, lines: list[tuple[str, str]]) -> list[LogLine]:
+    """Log the lines; returns those whose task is known."""
+    found: list[LogLine] = []
+    now = time.time()
     deliveries = {task.lease.id: task.delivery for task in list(isolate.assigned.values())}
     for tag, stream in lines:
         task_id, _, trace_id = tag.partition(TRACE_MARK)
         level, text = split_level(stream)
         first, _, more = text.partition("\n")
-        extra = extra_of(deliveries.get(task_id), task_id, more=more, trace_id=checked_trace_id(trace_id))
+        delivery = deliveries.get(task_id)
+        extra = extra_of(delivery, task_id, more=more, trace_id=checked_trace_id(trace_id))
         output_log.log(level, "%s", first, extra=extra)
+        if task_id:
+            attempt = 0 if delivery is None else delivery.attempt
+            name = logging.getLevelName(level).lower()
+            found.append(LogLine(task_id=task_id, attempt=attempt, at=now, level=name, text=text[:MOST_CHARACTERS]))
+    return found

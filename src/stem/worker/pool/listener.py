@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from stem.contracts.task_logs import LogLine
 from stem.core.delivery import Ending, Report
 from stem.worker.fork.client import IsolateHandle
 from stem.worker.isolate import wire
@@ -28,3 +29,5 @@ class PoolListener(Protocol):
     def isolate_recycled(self, pid: int, reason: str) -> None: ...
 
     def isolates_failed(self, sentence: str) -> None: ...
+
+    def output_read(self, lines: list[LogLine]) -> None: ...

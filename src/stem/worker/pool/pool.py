@@ -11,6 +11,7 @@ from functools import partial
 from threading import Event, Lock, Thread
 from typing import Any
 
+from stem.contracts.task_logs import LogLine
 from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.delivery import Ending, Report
 from stem.core.envelope import call_facts
@@ -404,6 +405,9 @@ class Pool:
 
     def isolates_failed(self, sentence: str) -> None:
         self._listener.isolates_failed(sentence)
+
+    def output_read(self, lines: list[LogLine]) -> None:
+        self._listener.output_read(lines)
 
     # The end
 

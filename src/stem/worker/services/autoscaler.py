@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from stem import signals
 from stem.contracts.store import Store
 from stem.core.decisions.autoscale import Autoscale, Memory, Move, Snapshot, changed, decide
 from stem.core.lifecycle import EventKind
@@ -66,4 +67,5 @@ class Autoscaler:
         self._pool.resize(move.target)
         log.info("worker.scaled from=%d to=%d reason=%s", isolates, move.target, move.reason)
         data = {"from": isolates, "to": move.target, "reason": move.reason}
+        signals.autoscaled.send(signals.PoolScaled(self._worker, isolates, move.target, move.reason))
         self._store.events.note(EventKind.WORKER_SCALED, worker=self._worker, data=data)

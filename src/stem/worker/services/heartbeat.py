@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from stem.contracts.store import Store
+from stem.core.decisions.autoscale import Autoscale
 from stem.core.delivery import Depth
 from stem.core.heartbeat import Heartbeat
 from stem.runtime.process import resident_bytes
@@ -28,6 +29,7 @@ class HeartbeatSender:
         state: Callable[[], str],
         reached_by: Mapping[str, object],
         tasks: Iterable[TaskFacts],
+        autoscale: Callable[[], Autoscale],
         *,
         is_fair: bool = False,
     ) -> None:
@@ -45,6 +47,7 @@ class HeartbeatSender:
         self._queues = queues
         self._counters = counters
         self._state = state
+        self._autoscale = autoscale
         self._reached_by = dict(reached_by)
         self._since = time.monotonic()
         self._host = socket.gethostname()
@@ -82,7 +85,12 @@ class HeartbeatSender:
                 "isolates": self._pool.pids,
                 "beatSeconds": self._settings.heartbeat_seconds,
                 "tasks": self._tasks,
+                **self._bounds(),
                 **self._reached_by,
             },
         )
         self._store.heartbeats.beat(heartbeat, ttl_seconds=self._settings.heartbeat_seconds * 3)
+
+    def _bounds(self) -> dict[str, object]:
+        config = self._autoscale()
+        return {"autoscale": {"min": config.minimum, "max": config.maximum}} if config.enabled else {}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from stem.contracts.task_logs import LogLine
 from stem.worker.fork.client import ForkServerClient
 from stem.worker.isolate.wire import Message
 from stem.worker.pool.backlog import Backlog
@@ -23,6 +24,8 @@ class Nobody:
     def isolate_recycled(self, isolate: IsolateState, reason: str) -> None: ...
 
     def isolates_failed(self, sentence: str) -> None: ...
+
+    def output_read(self, lines: list[LogLine]) -> None: ...
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from stem.backends import connect
 from stem.client.stores import RevokeStore
+from stem.contracts.task_logs import LogLine
 from stem.control.sealing import Trust
 from stem.core.delivery import Delivery, Ending, Lease, Report
 from stem.core.outcome import Cancelled
@@ -55,6 +56,8 @@ class Endings:
     def isolate_recycled(self, pid: int, reason: str) -> None: ...
 
     def isolates_failed(self, sentence: str) -> None: ...
+
+    def output_read(self, lines: list[LogLine]) -> None: ...
 
 
 @pytest.fixture

@@ -102,6 +102,7 @@ class BackgroundPruner:
             + int(self._call("prune_records", kept.results_seconds, _PRUNE_STEP)[0][0])
             + int(self._call("prune_events", kept.events_seconds, *cutoff, _PRUNE_STEP)[0][0])
             + int(self._call("rollup_prune", kept.events_seconds, _PRUNE_STEP)[0][0])
+            + int(self._call("task_log_prune", kept.logs_seconds, _PRUNE_STEP)[0][0])
         )
 
     def _events_cutoff(self) -> Row:

@@ -14,7 +14,7 @@ from stem.core.errors import StoreRefused
 _TABLES = (
     "version", "now", "messages", "records", "dead", "events", "uniques", "locks", "heartbeats", "revokes", "mail", "upkeep",
     "buckets", "places", "stage_jobs", "rollups", "handoffs", "watch", "lost", "schedules",
-    "revivable", "cascades", "steps",
+    "revivable", "cascades", "steps", "task_logs",
 )  # fmt: skip
 _SINCE = {
     "buckets": 3,
@@ -28,6 +28,7 @@ _SINCE = {
     "revivable": 17,
     "cascades": 17,
     "steps": 17,
+    "task_logs": 18,
 }  # the version that brought a table, for those that version 1 did not have
 _RETIRED = (  # functions that earlier versions had
     "lease", "stand", "stage_attach", "stage_drop", "stage_fold", "stage_note", "stage_overlap", "stage_repeats", "stage_seal",

@@ -10,4 +10,5 @@ SELECT
     OR EXISTS (SELECT 1 FROM stem_revokes WHERE ns = ?1 AND expires_at <= ?2)
     OR EXISTS (SELECT 1 FROM stem_stage_jobs WHERE ns = ?1 AND promoted_at <= ?3)
     OR EXISTS (SELECT 1 FROM stem_rollups WHERE ns = ?1 AND minute <= ?4)
+    OR EXISTS (SELECT 1 FROM stem_task_logs WHERE ns = ?1 AND at <= ?5)
     OR EXISTS (SELECT 1 FROM stem_lost WHERE ns = ?1 AND at <= ?2 - 3600)

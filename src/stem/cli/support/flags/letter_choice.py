@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stem.cli.support import times
-from stem.cli.support.flags import options
+from stem.cli.support.flags import options, several
 from stem.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from stem.core.delivery import DeadFilter
 
 
-filters = options.with_options(
+filters = several.with_options(
     options.queue,
     options.name,
     click.option("--reason", help="Only letters with this reason."),
     click.option("--since", type=times.DURATION_OR_MOMENT, help="Only letters since: 1h, or an ISO moment."),
 )
-choice = options.with_options(
+choice = several.with_options(
     filters,
     click.option("--all", "every", is_flag=True, help="Choose all letters."),
     click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Choose at most N, newest first."),

@@ -1,32 +1,15 @@
 """The options that several commands share."""
 
-from collections.abc import Callable
-
 import click
 
-from stem.cli.support import times
+from stem.cli.support import completing, times
+from stem.cli.support.flags.several import Option
 from stem.core.lifecycle import State
 
-Command = Callable[..., None]
-Option = Callable[[Command], Command]
-
-
-def with_options(*options: Option) -> Option:
-    """Give a command these options; its help lists them in this order."""
-
-    def decorate(function: Command) -> Command:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-json_output = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 quiet_traceback = click.option("--traceback", is_flag=True, expose_value=False, help="Show where an error came from.")
 yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-queue = click.option("-Q", "--queue", help="Only tasks of this queue.")
-name = click.option("--name", help="Only tasks of this name.")
+queue = click.option("-Q", "--queue", help="Only tasks of this queue.", shell_complete=completing.queues)
+name = click.option("--name", help="Only tasks of this name.", shell_complete=completing.task_names)
 state = click.option("--state", type=click.Choice([each.value for each in State]), help="Only tasks in this state.")
 enqueued_since = click.option(
     "--since", type=times.DURATION_OR_MOMENT, help="Only tasks enqueued since: 1h, or an ISO moment."

@@ -1,0 +1,1 @@
+CREATE INDEX stem_task_logs_by_age ON stem_task_logs (ns, at)
