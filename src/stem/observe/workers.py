@@ -1,5 +1,6 @@
 """Workers, as their heartbeats describe them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -58,7 +59,7 @@ def worker_view(pulse: Pulse, now: float) -> WorkerSummary:
     return WorkerSummary(
         id=beat.worker_id,
         state=str(extras.get("state", "ok")),
-        kind="scheduler" if isinstance(extras.get("commands"), list) else "worker",
+        kind=_kind(extras),
         host=beat.host,
         pid=beat.pid,
         heard_at=moment(now - pulse.age_seconds),
@@ -75,6 +76,12 @@ def worker_view(pulse: Pulse, now: float) -> WorkerSummary:
         counters=beat.counters,
         tasks=sorted(map(str, tasks)) if isinstance(tasks, dict) else [],
     )
+
+
+def _kind(extras: Mapping[str, Any]) -> str:
+    """Schedulers name their kind, and list the few commands that they answer."""
+    is_scheduler = extras.get("kind") in ("scheduler", "beat") or isinstance(extras.get("commands"), list)
+    return "scheduler" if is_scheduler else "worker"
 
 
 def _number(value: Any, default: float) -> float:
