@@ -15,6 +15,7 @@ from stem.core.settings.app import masked
 from stem.dashboard.access.gate import Gate
 from stem.dashboard.access.headers import SecurityHeaders
 from stem.dashboard.access.options import Access
+from stem.dashboard.actions import canvases as canvas_actions
 from stem.dashboard.actions import letters as letter_actions
 from stem.dashboard.actions import queues as queue_actions
 from stem.dashboard.actions import schedules as schedule_actions
@@ -23,7 +24,7 @@ from stem.dashboard.actions import workers as worker_actions
 from stem.dashboard.desk import Desk, refusal
 from stem.dashboard.handling import action_route, page_route
 from stem.dashboard.live import LiveFeed
-from stem.dashboard.pages import audit, events, letters, overview, queues, schedules, spark, task, tasks, workers
+from stem.dashboard.pages import audit, canvases, events, letters, overview, queues, schedules, spark, task, tasks, workers
 from stem.dashboard.pages.login import LoginPages
 from stem.dashboard.rendering import Templates
 
@@ -85,6 +86,8 @@ def _pages() -> list[BaseRoute]:
         page_route("/tasks/bulk", "bulk.html", tasks.bulk_page),
         page_route("/tasks/{task_id}", "task.html", task.task_page),
         page_route("/tasks/{task_id}/timeline", "timeline.html", task.timeline_part),
+        page_route("/canvases", "canvases.html", canvases.canvases_page),
+        page_route("/canvases/{canvas_id}", "canvas.html", canvases.canvas_page),
         page_route("/queues", "queues.html", queues.queues_page),
         page_route("/queues/{queue}", "queue.html", queues.queue_page),
         page_route("/workers", "workers.html", workers.workers_page),
@@ -102,11 +105,18 @@ def _actions() -> list[BaseRoute]:
     task, queue, worker = "/tasks/{task_id}", "/queues/{queue}", "/workers/{worker}"
     group, schedule = "/dead-letters/{fingerprint}", "/schedules/{schedule_id}"
     return [
+        *_canvas_actions(),
         action_route("/tasks/bulk", "act on all that match", task_actions.act_on_all),
         action_route(f"{task}/revoke", "revoke", task_actions.revoke_task),
         action_route(f"{task}/terminate", "terminate", task_actions.terminate_task),
         action_route(f"{task}/retry", "retry", task_actions.retry_task),
         action_route(f"{task}/run-again", "run again", task_actions.run_again),
+        action_route(
+            f"{task}/event",
+            "send event",
+            task_actions.send_event,
+            confirm="Send the event to task {task_id}? The first event of a name counts and cannot be taken back.",
+        ),
         action_route(f"{queue}/pause", "pause queue", queue_actions.pause_queue),
         action_route(f"{queue}/resume", "resume queue", queue_actions.resume_queue),
         action_route(
@@ -142,6 +152,30 @@ def _actions() -> list[BaseRoute]:
         action_route(f"{schedule}/enable", "enable schedule", schedule_actions.enable_schedule),
         action_route(f"{schedule}/disable", "disable schedule", schedule_actions.disable_schedule),
         action_route(f"{schedule}/run", "run schedule", schedule_actions.run_schedule),
+    ]
+
+
+def _canvas_actions() -> list[BaseRoute]:
+    canvas = "/canvases/{canvas_id}"
+    return [
+        action_route(
+            f"{canvas}/resume",
+            "resume canvas",
+            canvas_actions.resume_canvas,
+            confirm="Replay all tasks of canvas {canvas_id} that have failed?",
+        ),
+        action_route(
+            f"{canvas}/revoke",
+            "revoke canvas",
+            canvas_actions.revoke_canvas,
+            confirm="Revoke all tasks of canvas {canvas_id} that have not ended? What runs goes on.",
+        ),
+        action_route(
+            f"{canvas}/terminate",
+            "terminate canvas",
+            canvas_actions.terminate_canvas,
+            confirm="Revoke all tasks of canvas {canvas_id} that have not ended, and stop those that run?",
+        ),
     ]
 
 

@@ -12,6 +12,7 @@ class NavigationItem(NamedTuple):
 NAVIGATION = (
     NavigationItem("/", "Overview", "o"),
     NavigationItem("/tasks", "Tasks", "t"),
+    NavigationItem("/canvases", "Canvases", "c"),
     NavigationItem("/queues", "Queues", "q"),
     NavigationItem("/workers", "Workers", "w"),
     NavigationItem("/dead-letters", "Dead letters", "d"),

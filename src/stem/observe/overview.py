@@ -25,6 +25,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     history: RateHistory
     queues: list[QueueView]
     workers: list[WorkerSummary]
+    schedulers: list[WorkerSummary]
     tasks: list[TaskRates]  # those that failed most, then those that ended most
     concerns: list[Concern]
     per_second: float  # attempts that ended, in the last whole minute
@@ -40,6 +41,10 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def delayed(self) -> int:
         return sum(queue.state.depth.delayed for queue in self.queues)
+
+    @property
+    def blocked(self) -> int:
+        return sum(queue.state.depth.blocked for queue in self.queues)
 
     @property
     def running(self) -> int:
@@ -73,7 +78,8 @@ def overview(store: Store, revokes: Revokes, *, seconds: int) -> Overview:
         span=span,
         history=history_of(rows, span),
         queues=lines,
-        workers=beats,
+        workers=[beat for beat in beats if beat.kind == "worker"],
+        schedulers=[beat for beat in beats if beat.kind == "scheduler"],
         tasks=tasks[:MOST_TASKS],
         concerns=concerns(
             queues=[line.state for line in lines],

@@ -54,6 +54,15 @@ def run_again(ask: ActionRequest) -> ActionResult:
     return ActionResult("Enqueued as a new task.", task_ids=(handle.id,))
 
 
+def send_event(ask: ActionRequest) -> ActionResult:
+    """Give a task the event that it waits for, now or later."""
+    task_id, name = check_id(ask.path["task_id"]), ask.text("event")
+    if name is None:
+        raise UsageError("The event has no name; give the one that the task waits for.")
+    ask.desk.stem.send_event(task_id, name, _event_data(ask.form.get("data", "")))
+    return ActionResult(f"Sent {name}. The first event of a name counts.", task_ids=(task_id,))
+
+
 def act_on_all(ask: ActionRequest) -> ActionResult:
     """Do it to exactly the tasks that were counted when the operator was asked; else refuse and say how many there are now."""
     verb = ask.form.get("verb", "")
@@ -94,6 +103,13 @@ def _arguments(text: str) -> dict[str, Any]:
         return msgspec.json.decode(text or "{}", type=dict[str, Any])
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise UsageError(f'The arguments are no JSON object ({error}); write them like {{"to": "ada"}}.') from error
+
+
+def _event_data(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text.strip() or "null")
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise UsageError(f'The data is no JSON ({error}); write it like {{"approved": true}}.') from error
 
 
 def _options(found: TaskView) -> dict[str, Any]:

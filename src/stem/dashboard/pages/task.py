@@ -5,6 +5,7 @@ from typing import Any
 from stem.core.envelope import check_id
 from stem.core.errors import TaskNotFound
 from stem.dashboard.handling import PageRequest
+from stem.observe.steps import steps
 from stem.observe.task import TaskView, task, timeline
 
 
@@ -14,6 +15,7 @@ def task_page(ask: PageRequest) -> dict[str, Any]:
         "title": found.record.name,
         "found": found,
         "record": found.record,
+        "steps": steps(ask.desk.stem.store_connection, found.record),
         "meta": found.record.meta,
         "edited": found.arguments if found.arguments is not None else "{}",
     }
