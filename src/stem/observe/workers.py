@@ -1,6 +1,5 @@
 """Workers, as their heartbeats describe them."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -65,11 +64,7 @@ def worker_view(pulse: Pulse, now: float) -> WorkerSummary:
     return WorkerSummary(
         id=beat.worker_id,
         state=str(extras.get("state", "ok")),
-<<<<<<< HEAD
         kind="scheduler" if extras.get("kind") == SCHEDULER else "worker",
-=======
-        kind=_kind(extras),
->>>>>>> dcanvas
         host=beat.host,
         pid=beat.pid,
         heard_at=moment(now - pulse.age_seconds),
@@ -89,17 +84,10 @@ def worker_view(pulse: Pulse, now: float) -> WorkerSummary:
     )
 
 
-<<<<<<< HEAD
 def _bounds(told: Any) -> ScaleBounds | None:
     if not isinstance(told, dict) or not all(isinstance(told.get(name), int) for name in ("min", "max")):
         return None
     return ScaleBounds(told["min"], told["max"])
-=======
-def _kind(extras: Mapping[str, Any]) -> str:
-    """Schedulers name their kind, and list the few commands that they answer."""
-    is_scheduler = extras.get("kind") in ("scheduler", "beat") or isinstance(extras.get("commands"), list)
-    return "scheduler" if is_scheduler else "worker"
->>>>>>> dcanvas
 
 
 def _number(value: Any, default: float) -> float:
