@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-pipeline clean
+.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-pipeline clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,10 +17,13 @@ demo: $(VENV)/base ## run the showcase on the embedded SQLite store
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/dev ## run the tests, on real servers (ARGS="-k name" to choose)
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not spark and not packaging" $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not spark and not packaging and not browser" $(ARGS)
 
 test-spark: $(VENV)/dev ## run those on Spark (ARGS='-m "not slow"' without clusters and servers)
 	$(BIN)/python -m pytest tests/pipeline $(ARGS)
+
+test-browser: $(VENV)/dev ## run those of the dashboard in a real Chromium (Debian's package chromium)
+	$(BIN)/python -m pytest tests/browser -m browser $(ARGS)
 
 test-packaging: $(VENV)/dev ## install the built wheel with each extra into a clean environment, and run the quickstart
 	$(BIN)/python -m pytest tests/packaging -m packaging $(ARGS)

@@ -32,8 +32,8 @@ def main(place: Path) -> int:
         print(stem("schedule", "list"))
         print(stem("schedule", "run", "nightly"))
         until((place / "report.md").exists)
-        until(lambda: "succeeded" in stem("canvas", "list"))
-        print(stem("canvas", "list"))
+        until(lambda: "succeeded" in stem("task", "list", "--name", "etl.nightly"))
+        print(stem("task", "list"))
     text = (place / "report.md").read_text()
     print(text)
     return 0 if text.splitlines()[2:] == EXPECTED else 1

@@ -18,6 +18,7 @@ from stem import Stem
 from stem.core.delivery import DeadLetter
 from stem.core.event import Event
 from stem.core.record import TaskRecord
+from stem.runtime.log import LogWriter
 from stem.worker.supervisor import Worker
 from support.until import until
 
@@ -216,7 +217,12 @@ def main() -> int:
     for handler in logging.getLogger().handlers:
         handler.addFilter(_with_task_id)
     path, options = sys.argv[1], json.loads(sys.argv[2])
-    return Worker(path=path, **options | {"queues": tuple(options.get("queues", ()))}).run()
+    worker = Worker(path=path, **options | {"queues": tuple(options.get("queues", ()))})
+    if os.environ.get("STEM_TEST_LOG") != "json":
+        return worker.run()
+    logging.getLogger().handlers.clear()
+    with LogWriter("info", "json"):
+        return worker.run()
 
 
 def _with_task_id(record: Any) -> bool:

@@ -5,7 +5,10 @@ from typing import Any, assert_type
 import stem
 from stem import (
     AsyncTask,
+    CanvasHandle,
+    CanvasStatus,
     Middleware,
+    Signature,
     Stem,
     Task,
     TaskContext,
@@ -13,8 +16,14 @@ from stem import (
     TaskFailed,
     TaskHandle,
     TaskRecord,
+    chain,
+    chord,
     current_task,
+    group,
+    workflow,
 )
+from stem.client.canvas.canvas import Chain
+from stem.client.canvas.group import Group
 from stem.client.send.sender import Item
 from stem.control.caller import Answers
 from stem.control.pausing import Paused
@@ -110,6 +119,44 @@ async def awaited() -> None:
     assert_type(await count.enqueue(["a"]).aget(1), dict[str, int])
     task: AsyncTask[[list[str]], dict[str, int]] = count
     assert_type(await task(["a"]), dict[str, int])
+
+
+def composed(ctx: TaskContext) -> None:
+    assert_type(add.s(1), Signature[int])
+    assert_type(add.si(1, b=2), Signature[int])
+    assert_type(fetch.s("https://example.org"), Signature[bytes])
+    assert_type(add.s(1).set(queue="mail", delay="5m").link(send.s()).link_error(keep.s()), Signature[int])
+    assert_type(add.s(1) | bill.s(), Chain[int])
+    assert_type((add.s(1) | report.s()).submit(), CanvasHandle[str])
+    assert_type((add.s(1) | report.s()).enqueue(2).get(timeout=5), str)
+    assert_type(group(add.s(1), add.s(2)), Group[int])
+    assert_type(group(report.s(year) for year in (1, 2)).submit().get(), list[str])
+    assert_type(add.map([1, 2]), Group[int])
+    assert_type(chord([add.s(1), add.s(2)], report.s()).submit().get(), str)
+    assert_type((group(add.s(1)) | group(report.s())).submit().get(), list[str])
+    assert_type(chain(add.s(1), add.s(2)).submit(), CanvasHandle[Any])
+    flow = workflow("orders")
+    flow.add("bill", bill.s(5), after=[flow.add("add", add.s(1))], inputs={"cents": "add"})
+    assert_type(flow.submit().get(), dict[str, Any])
+    assert_type(flow.submit().status(), CanvasStatus)
+    assert_type(app.canvas("some"), CanvasHandle[Any])
+    assert_type(ctx.enqueue(add.s(1)), CanvasHandle[int])
+    assert_type(ctx.spawn(add.s(1)), list[TaskHandle[Any]])
+    ctx.replace(add.s(1) | bill.s())
+
+
+async def composed_and_awaited() -> None:
+    assert_type(await (add.s(1) | report.s()).asubmit(), CanvasHandle[str])
+    assert_type(await (await group(add.s(1)).asubmit()), list[int])
+    assert_type(await add.s(1).submit().aget(1), int)
+
+
+def refused_compositions(ctx: TaskContext) -> None:
+    add.si("1")  # type: ignore[arg-type]
+    add.s(1) | add  # type: ignore[operator]
+    add.s(1).set(countdown=5)  # type: ignore[call-arg]
+    group(add)  # type: ignore[call-overload]
+    ctx.replace(add)  # type: ignore[arg-type]
 
 
 def refused(ctx: TaskContext) -> None:

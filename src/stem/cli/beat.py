@@ -19,8 +19,9 @@ NO_APP = "stem beat"  # the origin of what a file declares where no app is named
 @click.option(
     "-l", "--log-level", default="info", metavar="LEVEL", help="Log from this level on: debug, info, warning or error."
 )
+@click.option("--health", metavar="ADDRESS", help="Serve probes and metrics on this host and port.")
 @in_session
-def beat(session: Session, name: str, log_level: str) -> None:
+def beat(session: Session, name: str, log_level: str, health: str | None) -> None:
     """Start a scheduler, which enqueues what is due, until it is stopped.
 
     Any number may run: each instant is enqueued once. Name the app with --app so that its own schedules are stored and its
@@ -36,9 +37,20 @@ def beat(session: Session, name: str, log_level: str) -> None:
     path = session.app_path or os.environ.get("STEM_APP") or ""
     if log_level.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
         raise UsageError(f"There is no log level {log_level!r}; use debug, info, warning or error.")
+    address = None if health is None else _address(health)
     with LogWriter(log_level, "json" if session.as_json else "text", worker=name or "beat") as writer:
         with session.sending_app(path) as app:
-            scheduler = Scheduler(app, name=name, origin=path or NO_APP, config_file=find(os.environ))
+            scheduler = Scheduler(app, name=name, origin=path or NO_APP, config_file=find(os.environ), health=address)
             said = plain(f"stem beat {scheduler.name} on {app.store.url} (namespace {app.settings.namespace})")
             exit_code = scheduler.run(started=None if session.as_json else lambda: writer.say(said))
     click.get_current_context().exit(exit_code)
+
+
+def _address(text: str) -> str:
+    from stem.core.settings.control import ADDRESS
+
+    try:
+        address: str = ADDRESS.read(text)
+    except ValueError as expected:
+        raise UsageError(f"--health is {text!r}; use {expected}.") from expected
+    return address

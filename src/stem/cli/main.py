@@ -11,7 +11,6 @@ from stem.cli.support import failure
 from stem.cli.support.lazy_group import LazyGroup
 from stem.core.errors import ConfigError, UsageError
 
-# A file each.
 NOUNS = (
     "worker",
     "enqueue",
@@ -27,8 +26,9 @@ NOUNS = (
     "health",
     "config",
     "pipeline",
+    "dashboard",
     "completion",
-)
+)  # a file each
 INTERRUPTED = 130
 COMPLETING = "_STEM_COMPLETE"
 CLOSED_PIPE = 141  # as the shell reports a program that SIGPIPE ended

@@ -1,5 +1,7 @@
 """Builds the transports that the settings name: those a worker listens on, and the one that a caller uses."""
 
+from typing import TYPE_CHECKING
+
 from stem.contracts.steering.control import CommandReceiver, CommandSender
 from stem.contracts.steering.mail import Mail
 from stem.contracts.store import Store
@@ -10,17 +12,22 @@ from stem.control.transports.polling import PollingTransport
 from stem.core.errors import ConfigError
 from stem.core.settings.app import ControlSettings, Settings
 
+if TYPE_CHECKING:
+    from stem.control.transports.http_server import Probes
 
-def command_receivers(settings: Settings, mail: Mail, worker_id: str) -> list[CommandReceiver]:
-    """A worker hears its own box and the broadcast, or polls for both; and its HTTP endpoint, where it is to have one.
-    Raises ConfigError."""
+
+def command_receivers(
+    settings: Settings, mail: Mail, worker_id: str, *, probes: "Probes | None" = None
+) -> list[CommandReceiver]:
+    """A worker hears its own box and the broadcast, or polls for both; and its HTTP endpoint, where it is to have one, which
+    also answers `probes`. Raises ConfigError."""
     control, namespace = settings.control, settings.control_namespace
     found: list[CommandReceiver]
     if "polling" in control.transports:
         found = [PollingTransport(mail, namespace, worker_id, poll_seconds=control.poll_seconds)]
     else:
         found = [BrokerTransport(mail, namespace, worker_id), BroadcastTransport(mail, namespace, worker_id)]
-    return found if control.http is None else [*found, _endpoint(settings, control.http)]
+    return found if control.http is None else [*found, _endpoint(settings, control.http, probes)]
 
 
 def command_sender(settings: Settings, store: Store) -> CommandSender:
@@ -63,7 +70,7 @@ def _http(control: ControlSettings, store: Store) -> CommandSender:
     return HttpTransport(endpoints_of(store.heartbeats), token=control.token or None, tls=tls, allowed=allowed)
 
 
-def _endpoint(settings: Settings, address: str) -> CommandReceiver:
+def _endpoint(settings: Settings, address: str, probes: "Probes | None") -> CommandReceiver:
     import ssl
 
     try:
@@ -85,4 +92,4 @@ def _endpoint(settings: Settings, address: str) -> CommandReceiver:
             raise ConfigError(
                 f"The certificate of the control endpoint cannot be used ({error}); check its files."
             ) from error
-    return HttpEndpoint(host=host, port=int(port), token=control.token or None, tls=tls)
+    return HttpEndpoint(host=host, port=int(port), token=control.token or None, tls=tls, probes=probes)

@@ -62,7 +62,7 @@ def _queues(queues: Sequence[QueueState]) -> Iterable[Concern]:
 def _workers(workers: Sequence[WorkerSummary]) -> Iterable[Concern]:
     for worker in workers:
         if worker.is_silent:
-            text = f"Worker {worker.id} was last heard {worker.age_seconds:.0f} s ago."
+            text = f"{worker.kind.capitalize()} {worker.id} was last heard {worker.age_seconds:.0f} s ago."
             yield Concern("failure", text, "worker", worker.id)
         elif worker.state == "wedged":
             yield Concern("failure", f"Worker {worker.id} lives but claims nothing.", "worker", worker.id)

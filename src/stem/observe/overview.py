@@ -7,7 +7,7 @@ from stem.contracts.store import Store
 from stem.observe.attention import Concern, concerns
 from stem.observe.dead_letters import letters
 from stem.observe.queues import QueueView, queues
-from stem.observe.rates import Period, RateHistory, Totals, history_by, history_of, period, read_rows
+from stem.observe.rates import Period, RateHistory, Totals, history_by, history_of, period, read_rows, totals_of
 from stem.observe.workers import WorkerSummary, workers
 
 LETTERS_READ = 1000
@@ -25,8 +25,10 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     history: RateHistory
     queues: list[QueueView]
     workers: list[WorkerSummary]
+    schedulers: list[WorkerSummary]
     tasks: list[TaskRates]  # those that failed most, then those that ended most
     concerns: list[Concern]
+    per_second: float  # attempts that ended, in the last whole minute
 
     @property
     def totals(self) -> Totals:
@@ -41,6 +43,10 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         return sum(queue.state.depth.delayed for queue in self.queues)
 
     @property
+    def blocked(self) -> int:
+        return sum(queue.state.depth.blocked for queue in self.queues)
+
+    @property
     def running(self) -> int:
         return sum(queue.state.depth.running for queue in self.queues)
 
@@ -49,15 +55,12 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         return sum(queue.state.depth.dead for queue in self.queues)
 
     @property
-    def slots(self) -> int:
-        return sum(worker.concurrency for worker in self.workers)
+    def worker_count(self) -> int:
+        return sum(worker.kind == "worker" for worker in self.workers)
 
     @property
-    def per_second(self) -> float:
-        """Attempts that ended, over the last three whole steps."""
-        points = self.history.points[-4:-1] or self.history.points
-        ended = sum(point.succeeded + point.failed + point.retried + point.cancelled for point in points)
-        return ended / (len(points) * self.span.step_seconds)
+    def slots(self) -> int:
+        return sum(worker.concurrency for worker in self.workers)
 
 
 def overview(store: Store, revokes: Revokes, *, seconds: int) -> Overview:
@@ -69,11 +72,14 @@ def overview(store: Store, revokes: Revokes, *, seconds: int) -> Overview:
     tasks = [TaskRates(name, history) for (name,), history in by_name.items() if name is not None]
     tasks.sort(key=lambda each: (-each.history.totals.failed, -each.history.totals.ended, each.name))
     has_dead = any(line.state.depth.dead for line in lines)
+    minute = int(store.upkeep.now()) // 60 * 60 - 60
     return Overview(
+        per_second=totals_of(row for row in rows if row.minute.timestamp() == minute).ended / 60,
         span=span,
         history=history_of(rows, span),
         queues=lines,
-        workers=beats,
+        workers=[beat for beat in beats if beat.kind == "worker"],
+        schedulers=[beat for beat in beats if beat.kind == "scheduler"],
         tasks=tasks[:MOST_TASKS],
         concerns=concerns(
             queues=[line.state for line in lines],

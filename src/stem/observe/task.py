@@ -13,13 +13,16 @@ from stem.core.envelope import Envelope, decode
 from stem.core.errors import EnvelopeUnreadable
 from stem.core.event import Event
 from stem.core.lifecycle import State
+from stem.core.prerequisites import CANVAS, first_cause
 from stem.core.record import TaskFilter, TaskRecord
 from stem.observe.event_log import events_between
 
 TIMELINE_SECONDS = 2.0  # for reading a busy log
 MOST_CHILDREN = 20
+MOST_PREREQUISITES = 20
+LOOKED_AT = 1000  # of its prerequisites
 REPLAY_OF = "replayOf"  # in meta: the task whose call this one repeats
-_PARENT, _ROOT = "parentId", "rootId"
+_PARENT, _ROOT, _CANVAS = "parentId", "rootId", "canvasId"
 _SLACK = timedelta(seconds=2)
 
 
@@ -30,22 +33,36 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
     root: str | None = None
     replay_of: str | None = None
     schedule: str | None = None
+    canvas: str | None = None
     children: list[TaskRecord] = []
     replays: list[TaskRecord] = []
 
     @property
     def is_empty(self) -> bool:
-        return not (self.parent or self.root or self.replay_of or self.schedule or self.children or self.replays)
+        named = self.parent or self.root or self.replay_of or self.schedule or self.canvas
+        return not (named or self.children or self.replays)
+
+
+class Prerequisites(msgspec.Struct, frozen=True):
+    """The first of the tasks that must end before this one starts, those first that have not. `count` are all that it names;
+    `missing` of those that were looked at have not ended."""
+
+    records: list[TaskRecord]
+    count: int
+    missing: int
 
 
 class TaskView(msgspec.Struct, frozen=True, kw_only=True):
-    """`envelope` is known until the task has succeeded or was cancelled; `due_at` while it waits."""
+    """`envelope` is known until the task has succeeded or was cancelled; `due_at` while it waits. `cause` is the task whose
+    failure cancelled this one."""
 
     record: TaskRecord
     envelope: Envelope | None
     letter: DeadLetter | None
     due_at: datetime | None
     lineage: Lineage
+    prerequisites: Prerequisites | None = None
+    cause: str | None = None
 
     @property
     def arguments(self) -> str | None:
@@ -80,16 +97,27 @@ def task(store: Store, task_id: str) -> TaskView | None:
     if record is None:
         return None
     letter = store.deadletters.get(task_id) if record.state is State.FAILED else None
-    peeked = None if record.is_terminal else store.broker.find(task_id)
+    cause = cause_of(record)
+    peeked = store.broker.find(task_id) if cause is not None or not record.is_terminal else None
     body = letter.body if letter is not None else None if peeked is None else peeked.body
-    is_waiting = peeked is not None and record.started_at is None
+    envelope = None if body is None else _decoded(body)
+    prerequisites = None if envelope is None else _prerequisites(store, envelope)
+    is_blocked = prerequisites is not None and prerequisites.missing > 0
+    is_waiting = not record.is_terminal and record.started_at is None and not is_blocked
     return TaskView(
         record=record,
-        envelope=None if body is None else _decoded(body),
+        envelope=envelope,
         letter=letter,
         due_at=peeked.due_at if peeked is not None and is_waiting else None,
         lineage=_lineage(store, record),
+        prerequisites=prerequisites,
+        cause=cause,
     )
+
+
+def cause_of(record: TaskRecord) -> str | None:
+    """Return the task whose failure cancelled this one. One that failed itself may have raised anything, under any name."""
+    return first_cause(record.error) if record.state is State.CANCELLED else None
 
 
 def timeline(store: Store, record: TaskRecord) -> Timeline:
@@ -128,9 +156,19 @@ def _lineage(store: Store, record: TaskRecord) -> Lineage:
         root=_text(meta.get(_ROOT)) if meta.get(_ROOT) not in (record.id, meta.get(_PARENT)) else None,
         replay_of=_text(meta.get(REPLAY_OF)),
         schedule=_text(meta.get("schedule")),
+        canvas=record.id if record.name == CANVAS else _text(meta.get(_CANVAS)),
         children=_with_meta(store, record, _PARENT),
         replays=_with_meta(store, record, REPLAY_OF),
     )
+
+
+def _prerequisites(store: Store, envelope: Envelope) -> Prerequisites | None:
+    if not envelope.after:
+        return None
+    found = store.results.get(list(envelope.after[:LOOKED_AT]), past_retention=True)
+    records = sorted(found.values(), key=lambda record: (record.is_terminal, record.state is State.SUCCEEDED))
+    missing = sum(not record.is_terminal for record in records)
+    return Prerequisites(records[:MOST_PREREQUISITES], len(envelope.after), missing)
 
 
 def _with_meta(store: Store, record: TaskRecord, key: str) -> list[TaskRecord]:

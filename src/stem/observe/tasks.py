@@ -3,11 +3,12 @@
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from stem.contracts.store import Store
-from stem.core.errors import EnvelopeUnreadable
+from stem.core.errors import EnvelopeUnreadable, UsageError
 from stem.core.lifecycle import State
 from stem.core.record import TaskFilter, TaskRecord
 from stem.observe.task import body_of
@@ -26,7 +27,7 @@ class TaskSearch(msgspec.Struct, frozen=True, kw_only=True):
     state: State | None = None
     queue: str | None = None
     name: str | None = None
-    meta: dict[str, str] | None = None
+    meta: dict[str, Any] | None = None
     error: str | None = None
     text: str | None = None
     since: datetime | None = None
@@ -53,14 +54,19 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def search(store: Store, where: TaskSearch, *, limit: int, cursor: str | None = None) -> Found:
-    """Return one page of matching tasks, newest first."""
+    """Return one page of matching tasks, newest first. Raises UsageError for a cursor that no page gave."""
     if where.id is not None:
         records = [each for each in store.results.get([where.id]).values() if _matches_id(each, where)]
         return Found(records=records, cursor=None, scanned=len(records))
-    if not where.looks_closer:
+    try:
+        if where.looks_closer:
+            return _scan(store, where, limit=limit, cursor=cursor)
         page = store.results.page(where.filter(), limit=limit, cursor=cursor)
-        return Found(records=page.items, cursor=page.cursor, scanned=len(page.items))
-    return _scan(store, where, limit=limit, cursor=cursor)
+    except (ValueError, OverflowError) as error:
+        if cursor is None:
+            raise
+        raise UsageError("This page's place in the list cannot be read; begin with the newest tasks.") from error
+    return Found(records=page.items, cursor=page.cursor, scanned=len(page.items))
 
 
 def matching(store: Store, where: TaskSearch) -> Found:

@@ -36,6 +36,12 @@ SCHEDULES = (
     "is_enabled boolean, version bigint, last_run_at timestamp, next_run_at timestamp"
 )
 
+# `state` is that of the canvas as a whole; `succeeded` and `failed` count its tasks.
+CANVASES = (
+    "id string, name string, state string, tasks int, succeeded int, failed int, submitted_at timestamp, "
+    "finished_at timestamp, shape string"
+)
+
 # By the value of `option("table", …)`.
 SHAPES = {
     "events": EVENTS,
@@ -44,6 +50,7 @@ SHAPES = {
     "dead_letters": DEAD_LETTERS,
     "heartbeats": HEARTBEATS,
     "schedules": SCHEDULES,
+    "canvases": CANVASES,
 }
 
 # Aliases that need no quoting, for columns whose names are SQL keywords.

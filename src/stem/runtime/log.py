@@ -171,7 +171,7 @@ class TextFormatter(logging.Formatter):
     """`2026-01-31T09:00:00.000Z INFO worker.started name=…`; one line per record, plus its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_moment(record)} {record.levelname} {_head(record)}{plain(record.getMessage(), but=TAB)}"
+        line = f"{_moment(record)} {record.levelname} {_head(record)}{plain(record.getMessage(), but=TAB)}{_trace_id(record)}"
         trace = _trace(self, record)
         return "\n".join([line, *(f"  {plain(part, but=TAB)}" for part in trace.splitlines())])
 
@@ -223,6 +223,12 @@ def _moment(record: logging.LogRecord) -> str:
 
 def _head(record: logging.LogRecord) -> str:
     return f"task.output id={getattr(record, 'task_id', '') or '-'} " if record.name == OUTPUT else ""
+
+
+def _trace_id(record: logging.LogRecord) -> str:
+    """At the end of the line, because it is long and says least."""
+    trace_id = getattr(record, "fields", {}).get("traceId", "")
+    return f" traceId={trace_id}" if trace_id else ""
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:

@@ -17,12 +17,21 @@ class Service(Protocol):
 
 
 class Ticker:
-    """Calls `duty` every `seconds` (a number or a function), first at once. An error is logged, and the calls go on."""
+    """Calls `duty` every `seconds` (a number or a function), first at once, or else after the first `seconds`. An error is
+    logged, and the calls go on."""
 
-    def __init__(self, name: str, seconds: float | Callable[[], float], duty: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        name: str,
+        seconds: float | Callable[[], float],
+        duty: Callable[[], object],
+        *,
+        starts_at_once: bool = True,
+    ) -> None:
         self._name = name
         self._seconds = seconds
         self._duty = duty
+        self._starts_at_once = starts_at_once
         self._stopped = Event()
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
@@ -40,6 +49,8 @@ class Ticker:
 
     def _run(self) -> None:
         failures = 0
+        if not self._starts_at_once:
+            self._pause()
         while not self._stopped.is_set():
             try:
                 self._duty()
@@ -50,4 +61,7 @@ class Ticker:
                 failures += 1
                 if failures == 1:
                     log.warning("service.failed name=%s: %s Trying again.", self._name, error)
-            self._stopped.wait(self._seconds() if callable(self._seconds) else self._seconds)
+            self._pause()
+
+    def _pause(self) -> None:
+        self._stopped.wait(self._seconds() if callable(self._seconds) else self._seconds)

@@ -4,6 +4,7 @@ import logging
 import os
 import random
 import socket
+import time
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -52,6 +53,12 @@ class Beat:
         self.is_leader = False
         self.fired = 0
         self.drift_seconds = 0.0  # of the latest run: how late it was enqueued
+        self.ticked_at: float | None = None  # when it last looked for what is due, and the store answered
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the store failed the last round."""
+        return self._backoff.is_failing
 
     @property
     def is_alive(self) -> bool:
@@ -83,6 +90,7 @@ class Beat:
         while not self._stopped.is_set():
             try:
                 self.tick()
+                self.ticked_at = time.monotonic()
                 self._backoff.succeeded()
                 self._app.store.schedules.wait(timeout_seconds=ROUND_SECONDS)
                 if not self.is_leader:

@@ -25,7 +25,10 @@ from stem.runtime.service import Ticker
 from stem.scheduler.beat import Beat
 from stem.scheduler.declared import Declarations, store_declared
 from stem.scheduler.entries import EntryWriter
+from stem.scheduler.health import SchedulerHealth
 from stem.scheduler.steering import COMMANDS, BeatSteering
+from stem.telemetry import otel_metrics, otlp
+from stem.telemetry.health_server import HealthServer
 
 if TYPE_CHECKING:
     from stem.client.app import Stem
@@ -46,9 +49,18 @@ def default_name() -> str:
 class Scheduler:
     """Runs the schedules of an app: `Scheduler(app).run()` until a signal, or `with Scheduler(app):` beside other things."""
 
-    def __init__(self, app: "Stem", *, name: str = "", origin: str = "app", config_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        app: "Stem",
+        *,
+        name: str = "",
+        origin: str = "app",
+        config_file: Path | None = None,
+        health: str | None = None,
+    ) -> None:
         """`origin` is the app's path, so that entries which it no longer declares are told from another app's. The schedules
-        of the configuration file are stored with those of the code. Raises ConfigError."""
+        of the configuration file are stored with those of the code. `health` is the address of the probes.
+        Raises ConfigError."""
         self.name = name or default_name()
         self._app = app
         self._origin = origin
@@ -57,6 +69,10 @@ class Scheduler:
         self._stopped = Event()
         self._beat = Beat(app, self.name)
         self._steering = BeatSteering(self.name, app.settings.namespace, self._beat, self._stopped.set)
+        self._probed = SchedulerHealth(app.store, self._beat, self._steering)
+        self._health_address = health
+        self._health: HealthServer | None = None
+        self._end_telemetry: Callable[[], None] | None = None
         self._tickers: list[Ticker] = []
         self._control: ControlListener | None = None
 
@@ -77,6 +93,9 @@ class Scheduler:
     def start(self) -> None:
         """Store the declared entries and begin to enqueue. Raises StemError."""
         app = self._app
+        if self._health_address is not None:
+            self._health = HealthServer(self._health_address, self._probed)
+        self._end_telemetry = otlp.set_up("METRICS", "TRACES", service="stem-beat", instance=self.name)
         self._store_declared()
         self._control = self._make_control()
         self._control.start()
@@ -88,6 +107,8 @@ class Scheduler:
         ]
         for ticker in self._tickers:
             ticker.start()
+        otel_metrics.publish(self._probed.metrics)
+        self._probed.is_started = True
         log.info("beat.started name=%s entries=%d", self.name, len(app.store.schedules.all()))
 
     def stop(self) -> None:
@@ -101,6 +122,11 @@ class Scheduler:
             self._app.store.heartbeats.forget(self.name)
         if self._control is not None:
             self._control.stop()
+        if self._end_telemetry is not None:
+            self._end_telemetry()
+        otel_metrics.withdraw(self._probed.metrics)
+        if self._health is not None:
+            self._health.close()
         log.info("beat.stopped name=%s fired=%d", self.name, self._beat.fired)
 
     def __enter__(self) -> "Scheduler":
@@ -134,7 +160,9 @@ class Scheduler:
             commands=COMMANDS,
         )
         self._steering.command_counts = lambda: responder.counts
-        transports = command_receivers(settings, store.mail, self.name)
+        health = self._health
+        probes = health.hand_over() if health is not None and health.address == settings.control.http else None
+        transports = command_receivers(settings, store.mail, self.name, probes=probes)
         return ControlListener(transports, responder, listen_seconds=LISTEN_SECONDS)
 
     def _send_heartbeat(self) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Thread
 
@@ -14,14 +14,16 @@ from stem.control.responder import Responder
 from stem.control.transport_factory import command_receivers
 from stem.core.errors import StemError
 from stem.core.lifecycle import EventKind
-from stem.runtime import metrics
 from stem.runtime.service import Service, Ticker
+from stem.telemetry import instruments, otel_metrics, otlp
+from stem.telemetry.health_server import HealthServer
+from stem.telemetry.metrics import Numbers
 from stem.worker.admission.revoke_follower import FOLLOW_SECONDS
 from stem.worker.fork.client import ForkServerClient
 from stem.worker.fork.manifest import Manifest
 from stem.worker.services.absent_workers import cancel_expired
 from stem.worker.services.heartbeat import HeartbeatSender
-from stem.worker.services.metrics import measures
+from stem.worker.services.metrics import depth_numbers
 from stem.worker.services.minute_counts import TICK_SECONDS
 from stem.worker.services.task_output import WRITE_SECONDS
 from stem.worker.settings import Mode, WorkerSettings
@@ -31,6 +33,7 @@ from stem.worker.wiring import Services
 log = logging.getLogger("stem.worker")
 
 PRUNE_SECONDS = 60.0
+PING_SECONDS = 5.0
 SETTLE_SECONDS = 10.0  # how long a stopping worker tries to write the endings it has left
 LISTEN_SECONDS = 20.0  # a command, or closing the store, ends the wait earlier
 SHARED_LISTEN_SECONDS = 0.2  # closing the worker does not close the app's store
@@ -47,7 +50,13 @@ class RunningWorker:
         fail: Callable[[str], None],
         shut_down: Callable[[Mode], None],
         app: Stem | None,
+        health: HealthServer | None = None,
     ) -> None:
+        """`health` answers probes already. If control is to listen on its address, it listens for both."""
+        self._health = health
+        self._signals: tuple[otlp.Signal, ...] = ("METRICS",) if app is None else ("METRICS", "TRACES")
+        self.is_started = False
+        self.watched_at: float | None = None  # by `watch`; None: nobody watches, as in an app that embeds the worker
         self._fail = fail
         self.services = services = Services(settings, manifest, make_client, fail, app)
         self.settings = settings = services.settings
@@ -55,7 +64,7 @@ class RunningWorker:
         self._responder = self._make_responder()
         self.steering.command_counts = lambda: self._responder.counts
         self._control = self._make_control_listener()
-        self._heartbeat = HeartbeatSender(
+        self.heartbeat = HeartbeatSender(
             services.store,
             services.pool,
             settings,
@@ -68,6 +77,7 @@ class RunningWorker:
             },
             manifest.tasks,
             lambda: services.autoscaler.config,
+            is_fair=services.store_settings.fair_share,
         )
         renewer, autoscaler = services.lease_renewer, services.autoscaler
         self._tickers = [
@@ -78,14 +88,17 @@ class RunningWorker:
             Ticker("revoke-follower", FOLLOW_SECONDS, self.steering.follow_revokes),
             Ticker("pruner", PRUNE_SECONDS, self._prune),
             Ticker("success-log", 1.0, services.success_log.tick),
+            Ticker("fork-server-ping", min(PING_SECONDS, settings.stall_seconds / 6), services.pool.ping),
         ]
         if services.minute_counts is not None:
-            self._tickers.append(Ticker("minute-counts", TICK_SECONDS, services.minute_counts.tick))
+            self._tickers.append(
+                Ticker("minute-counts", TICK_SECONDS, services.minute_counts.tick, starts_at_once=False)
+            )
         if services.task_output is not None:
             self._tickers.append(Ticker("task-output", WRITE_SECONDS, services.task_output.tick))
         self._name_published = False  # by a heartbeat
         self._reconnected_at: float | None = None
-        self._measures = measures(services, self._responder)
+        self._read_metrics()
 
     def start(self, client: ForkServerClient | None) -> None:
         """Return when tasks are being claimed."""
@@ -100,9 +113,11 @@ class RunningWorker:
         self._control.start()
         for ticker in self._tickers:
             ticker.start()
-        metrics.publish(self._measures)
+        self._end_telemetry = otlp.set_up(*self._signals, service="stem-worker", instance=self.settings.name)
+        otel_metrics.publish(services.metrics)
         data = {"queues": services.queues, "concurrency": self.settings.concurrency}
         services.record_event(EventKind.WORKER_STARTED, data)
+        self.is_started = True
         signals.worker_ready.send(self._phase())
 
     def stop(self, mode: Mode, wanted: Callable[[], Mode]) -> None:
@@ -129,22 +144,32 @@ class RunningWorker:
         services.pool.stop()
         if services.task_output is not None and is_written:
             services.task_output.tick()  # what tasks said at the very end
-        metrics.withdraw(self._measures)
+        self._end_telemetry()
+        otel_metrics.withdraw(services.metrics)
         self._control.stop_receiving()  # operators may ask until now
         if is_written:  # else the store is away, and forgets this worker by itself
             data = {"mode": mode, "counters": dict(services.settler.counters)}
             services.record_event(EventKind.WORKER_STOPPED, data)
             with suppress(StemError):
-                self._heartbeat.leave()
+                self.heartbeat.leave()
         if services.owns_store:
             services.store.upkeep.close()
         services.revokes.close()
         self._control.stop()
         signals.worker_stopped.send(self._phase(mode))
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the store answers, as far as is known."""
+        services, failed_at = self.services, self.heartbeat.failed_at
+        answered_at = max(services.fetcher.fetched_at or 0.0, self.heartbeat.beaten_at or 0.0)
+        is_silent = failed_at is not None and failed_at > answered_at
+        return not (services.fetcher.is_failing or services.settler.is_failing or is_silent)
+
     def watch(self) -> None:
         """Give a fetcher that finishes no poll a new connection, once; after that, or without pool or settler, give up."""
         services = self.services
+        self.watched_at = time.monotonic()
         for name, part in (("pool", services.pool), ("settler", services.settler)):
             if not part.is_alive:
                 self._fail(f"The thread of the {name} has ended, its log says why; restart me.")
@@ -188,7 +213,8 @@ class RunningWorker:
         return signals.WorkerPhase(self.settings.name, tuple(self.services.queues), mode)
 
     def _beat(self) -> None:
-        self._heartbeat.beat()
+        self.heartbeat.beat()
+        otel_metrics.follow_provider()
         if not self._name_published:
             self._name_published = True
             self.services.name_claim.release()
@@ -220,9 +246,24 @@ class RunningWorker:
 
     def _make_control_listener(self) -> ControlListener:
         services = self.services
-        transports = command_receivers(services.store_settings, services.store.mail, self.settings.name)
+        health, http = self._health, services.store_settings.control.http
+        probes = health.hand_over() if health is not None and health.address == http else None
+        transports = command_receivers(services.store_settings, services.store.mail, self.settings.name, probes=probes)
         seconds = LISTEN_SECONDS if services.owns_store else SHARED_LISTEN_SECONDS
         return ControlListener(transports, self._responder, listen_seconds=seconds)
+
+    def _read_metrics(self) -> None:
+        services, pool, responder = self.services, self.services.pool, self._responder
+        services.metrics.read |= {
+            instruments.CONCURRENCY.name: lambda: {(): pool.concurrency},
+            instruments.INFLIGHT.name: lambda: {(): len(pool.running)},
+            instruments.RESERVED.name: lambda: {(): pool.waiting},
+            instruments.REVOKED_KNOWN.name: lambda: {(): len(services.revokes.revoked)},
+            instruments.ENDINGS.name: lambda: _by_outcome(services.settler.counters),
+            instruments.COMMANDS.name: lambda: _by_outcome(responder.counts),
+            instruments.IGNORED_REVOKES.name: lambda: {("ignored",): services.revokes.ignored},
+            instruments.DEPTH.name: lambda: depth_numbers(self.heartbeat.depths),
+        }
 
     def _log_signing(self) -> None:
         settings, keys = self.services.store_settings, self.services.control_keys
@@ -236,3 +277,7 @@ class RunningWorker:
             log.warning(
                 "signing.replies_unsigned: no control key can sign, so callers with keys accept no reply from here"
             )
+
+
+def _by_outcome(counts: Mapping[str, int]) -> Numbers:
+    return {(str(outcome),): count for outcome, count in dict(counts).items()}

@@ -41,11 +41,12 @@ class Steering:
 
     @property
     def state(self) -> str:
-        """`ok`, `paused`, `draining`, or `wedged` if it sends heartbeats and does not fetch."""
+        """`ok`, `paused`, `draining`, or `wedged` if it sends heartbeats and does not fetch, or its fork server hangs."""
         services = self._services
         if services.is_draining:
             return "draining"
-        if time.monotonic() - services.fetcher.polled_at > services.settings.stall_seconds / 2:
+        silent_seconds = max(time.monotonic() - services.fetcher.polled_at, services.pool.unanswered_seconds)
+        if silent_seconds > services.settings.stall_seconds / 2:
             return "wedged"
         return "paused" if services.paused and all(queue in services.paused for queue in services.queues) else "ok"
 

@@ -16,8 +16,10 @@ from stem.core.errors import ConfigError
 from stem.core.settings.app import CONTROL_KEYS, DEFAULT_URL, from_environment
 from stem.runtime import process
 from stem.runtime.clock import Clock, skew_seconds
+from stem.telemetry.health_server import HealthServer
 from stem.worker.fork.client import ForkServerClient
 from stem.worker.fork.manifest import Manifest, manifest
+from stem.worker.health import WorkerHealth
 from stem.worker.services.unserved_queues import warn_of_unserved
 from stem.worker.settings import Mode, WorkerSettings, check
 
@@ -68,6 +70,8 @@ class Worker:
         self._wake = Event()
         self._wanted: Mode | None = None
         self.has_heard_signal = False
+        self._probed = WorkerHealth()
+        self._health: HealthServer | None = None
 
     @property
     def name(self) -> str:
@@ -84,6 +88,7 @@ class Worker:
             self.start()
             if started is not None:
                 started()
+            self._watch()
             while self._wanted is None and self._failure is None:
                 self._wake.wait(WATCH_SECONDS)
                 self._watch()
@@ -101,6 +106,14 @@ class Worker:
         otherwise. Raises ConfigError."""
         if self._told is not None:
             return self._told
+        self._open_health()
+        try:
+            return self._load()
+        except BaseException:
+            self._close_health()
+            raise
+
+    def _load(self) -> Manifest:
         if process.imports_for_isolates:
             raise ConfigError(
                 "The app's module starts a worker when it is imported, and its isolates import it; "
@@ -128,11 +141,19 @@ class Worker:
 
         try:
             self._running = RunningWorker(
-                self.settings, told, self._make_client, self.fail, self.stop, self._app if self._in_process else None
+                self.settings,
+                told,
+                self._make_client,
+                self.fail,
+                self.stop,
+                self._app if self._in_process else None,
+                self._health,
             )
         except BaseException:
             self._unload()
+            self._close_health()
             raise
+        self._probed.running = self._running
         self.settings = self._running.settings
         client, self._client = self._client, None  # the pool's from now on
         if client is not None:
@@ -182,6 +203,17 @@ class Worker:
         self._failure = self._failure or sentence
         self._wake.set()
 
+    def _open_health(self) -> None:
+        """Answer probes from now on. Raises ConfigError."""
+        if self.settings.health and self._health is None:
+            self._probed = WorkerHealth()
+            self._health = HealthServer(self.settings.health, self._probed)
+
+    def _close_health(self) -> None:
+        health, self._health = self._health, None
+        if health is not None:
+            health.close()
+
     def _unload(self) -> None:
         """End the fork server of an app that was loaded and never started."""
         self._told, client, self._client = None, self._client, None
@@ -221,9 +253,11 @@ class Worker:
         self._unload()
         running, self._running = self._running, None
         if running is None:
+            self._close_health()
             return
         log.info("worker.stop_requested mode=%s", mode)
         running.stop(mode, lambda: self._wanted or mode)
+        self._close_health()
         log.info(
             "worker.stopped %s",
             " ".join(f"{name}={count}" for name, count in sorted(running.services.settler.counters.items())),

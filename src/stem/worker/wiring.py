@@ -14,6 +14,8 @@ from stem.core.decisions.routing import queue_of_worker
 from stem.core.errors import StemError
 from stem.core.lifecycle import EventKind
 from stem.runtime.keys import Keyring
+from stem.telemetry.metrics import Metrics
+from stem.telemetry.timed_store import timed_store
 from stem.worker.admission.admission import Admission
 from stem.worker.admission.at_most_once import AtMostOnce
 from stem.worker.admission.revoke_follower import RevokeFollower
@@ -31,6 +33,7 @@ from stem.worker.services.claim_order import FairShareOrder, PriorityOrder
 from stem.worker.services.fetcher import Fetcher
 from stem.worker.services.isolate_requests import IsolateRequests
 from stem.worker.services.lease_renewer import LeaseRenewer
+from stem.worker.services.metrics import TaskMetrics
 from stem.worker.services.minute_counts import MinuteCounts
 from stem.worker.services.progress_reporter import ProgressReporter
 from stem.worker.services.settler import Settler
@@ -55,11 +58,15 @@ class Services:
         """With an app its tasks run in threads of this process; without one, in isolates."""
         self.store_settings = with_absolute_paths(manifest.settings)
         self.owns_store = app is None
-        self.store = app.store if app is not None else open_store(self.store_settings)
+        store = app.store if app is not None else open_store(self.store_settings)
+        self.metrics = Metrics(store.namespace, settings.name)
+        self.store = timed_store(store, self.metrics)
         self._shares_store = app is not None and not self.store.capabilities.crosses_processes
         self.name_claim = claim_name(settings.name, self.store.heartbeats, self.store.locks)
         self.settings = settings = msgspec.structs.replace(settings, name=self.name_claim.name)
         self.queues = list(settings.queues) or manifest.queues
+        self.metrics.worker = settings.name
+        self.task_metrics = TaskMetrics(self.metrics, self.queues)
         self.own_queue = queue_of_worker(settings.name)  # of broadcasts; operators and autoscaling do not see it
         claimed = [*self.queues, self.own_queue]
         self.paused: set[str] = set()
@@ -82,9 +89,11 @@ class Services:
         self.minute_counts = MinuteCounts(self.store, settings.name, self.queues) if settings.minute_counts else None
         count = None if self.minute_counts is None else self.minute_counts.add
         self.task_output = TaskOutputWriter(self.store.task_logs) if settings.task_logs else None
-        self.settler = Settler(self.at_most_once, settings.name, self._release, self.success_log, count)
+        self.settler = Settler(
+            self.at_most_once, settings.name, self._release, self.success_log, self.task_metrics, count
+        )
         self.lease_renewer = LeaseRenewer(self.store, self.pool, self.in_flight, settings.lease_seconds)
-        self.progress_reporter = ProgressReporter(self.store.broker, settings.name)
+        self.progress_reporter = ProgressReporter(self.store.broker, settings.name, self.task_metrics)
         self.isolate_requests = IsolateRequests(self.store)
         self.revokes = RevokeFollower(
             self._open_revokes(), claimed, settings.name, Trust(self.control_keys, self.store.namespace)
@@ -118,7 +127,8 @@ class Services:
 
     def make_fetcher(self) -> Fetcher:
         """A fetcher with a connection of its own, where the store allows one."""
-        store, settings = self.store if self._shares_store else open_store(self.store_settings), self.settings
+        settings = self.settings
+        store = self.store if self._shares_store else timed_store(open_store(self.store_settings), self.metrics)
         order = FairShareOrder if self.store_settings.fair_share else PriorityOrder
         return Fetcher(
             store,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import BACKENDS, url_of
-from stem import State, Stem, TaskCancelled, TaskFailed
+from stem import State, Stem, TaskCancelled, TaskFailed, chain, group
 from stem.backends import connect
 from stem.core.record import TaskFilter
 from stem.testing import run_pending
@@ -93,3 +93,27 @@ print(handle.get(5), app.store.upkeep.diagnose().backend)
     )
     assert done.stdout.strip() == "1 sqlite+sqlite"
     assert {"broker.db", "results.db"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_a_canvas_lives_in_both_and_is_mended(app: Stem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stem.client.canvas.push_batch.STAGED_FROM", 5)  # which such stores refuse: it is one push
+    double = app.tasks["double"]
+
+    @app.task(name="total")
+    def total(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    handle = (group(double.s(number) for number in range(10)) | total.s() | double.s()).submit()
+    run_pending(app)
+    assert handle.get(5) == 4 * sum(range(10))
+
+    broken = (double.s(-1) | double.s()).submit()
+    run_pending(app)
+    with pytest.raises(TaskFailed, match="negative"):
+        broken.get(5)
+    assert len(broken.resume()) == 1
+    run_pending(app)
+    assert broken.status().counts == {State.FAILED: 1, State.CANCELLED: 1}
+    assert len(chain(double.s(1), double.s()).set(delay=60, id="gone").submit().revoke()) == 2
+    with pytest.raises(TaskCancelled):
+        app.canvas("gone").get(5)

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from stem import Bulk, Stem, UsageError
+from stem import Bulk, Stem, UsageError, group
 from stem.testing import run_pending
 from support.servers import PostgresServer, RedisServer
 
@@ -52,6 +52,20 @@ def test_a_commit_leaves_exactly_one(joined: tuple[Stem, Any]) -> None:
     assert waiting(app) == 1
     assert run_pending(app) == 1
     assert handle.get(5) == 5
+
+
+def test_a_canvas_is_there_with_the_commit_and_not_after_a_rollback(joined: tuple[Stem, Any]) -> None:
+    app, connection = joined
+    work = app.tasks["work"]
+    canvas = group(work.s(1), work.s(2)) | work.s()
+    canvas.submit(connection=connection)
+    connection.rollback()
+    assert app.store.broker.depth() == {}
+    handle = canvas.set(connection=connection).submit()
+    assert run_pending(app) == 0
+    connection.commit()
+    assert run_pending(app) == 3
+    assert handle.get(5) == [1, 2]
 
 
 def test_bulk_and_async_join_too(joined: tuple[Stem, Any]) -> None:

@@ -142,6 +142,19 @@ def test_case_31_the_whole_is_revoked_with_its_running_members(tasks: Tasks, tmp
     assert marks(kept) == []
 
 
+@pytest.mark.usefixtures("worker")
+def test_case_33_a_mended_canvas_is_waited_for_until_it_has_ended(tasks: Tasks, tmp_path: Path) -> None:
+    file, mended = tmp_path / "marks", tmp_path / "mended"
+    header = [tasks.needs.s(str(mended)), tasks.add.s(1)]
+    handle = chain(group(header), tasks.keep.s(file=str(file)), tasks.keep.s(file=str(file))).submit()
+    with pytest.raises(TaskFailed, match="not mended"):
+        handle.get(SECONDS)
+    mended.touch()
+    assert len(handle.resume()) == 1
+    assert handle.get(SECONDS) == ["mended", 1]
+    assert marks(file) == ["kept", "kept"]
+
+
 SUBMITTER = """
 import os, sys
 from stem import Stem, group

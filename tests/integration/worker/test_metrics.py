@@ -67,6 +67,7 @@ def points(reader: InMemoryMetricReader) -> Points:
     return {
         metric.name: {_text(point.attributes, "stem.outcome"): point.value for point in metric.data.data_points}
         for metric in _metrics(reader)
+        if metric.name.startswith("stem.worker.")
     }
 
 

@@ -81,6 +81,14 @@ def test_what_travels_to_executors_holds_neither_keys_nor_tokens(monkeypatch: py
 
 
 def test_every_table_has_a_shape_and_every_shape_its_columns() -> None:
-    assert list(schemas.SHAPES) == ["events", "tasks", "attempts", "dead_letters", "heartbeats", "schedules"]
+    assert list(schemas.SHAPES) == [
+        "events",
+        "tasks",
+        "attempts",
+        "dead_letters",
+        "heartbeats",
+        "schedules",
+        "canvases",
+    ]
     assert schemas.types(schemas.EVENTS)["enqueued_at"] == "timestamp"
     assert schemas.names(schemas.ATTEMPTS)[-2:] == ["wait_seconds", "run_seconds"]

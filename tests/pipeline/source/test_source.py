@@ -9,6 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from stem import Settings, Stem, group
 from stem.contracts.schedules import ScheduleEntry
 from stem.contracts.store import Store
 from stem.core.decisions.settle import Policy, settle
@@ -19,6 +20,7 @@ from stem.core.record import TaskError, TaskFilter, TaskRecord
 from stem.pipeline.attempts import attempts_of
 from stem.runtime.keys import Keyring
 from stem.scheduler.entries import EntryWriter
+from stem.testing import run_pending
 from support.asking import WORKER, all_events, claim, claim_one, expire, record
 from support.builders import a_push, cancelled, dead, done, requeue, retry
 from support.servers import PostgresServer
@@ -173,6 +175,23 @@ def test_dead_letters_and_heartbeats_are_read_whole(durable_store: Store, read: 
     assert (schedule.id, schedule.name, schedule.queue, schedule.args) == ("nightly", "report", "mail", '{"a":1}')
     assert found is not None and found.state.instant is not None
     assert seconds(schedule.next_run_at) == seconds(found.state.instant) and schedule.last_run_at is None
+
+
+@one_store
+def test_canvases_are_read_with_the_states_of_their_tasks(durable_url: str, namespace: str, read: Read) -> None:
+    app = Stem(settings=Settings(broker_url=durable_url, namespace=namespace))
+    one = app.task(name="one")(lambda: 1)
+    total = app.task(name="total")(lambda values: sum(values))
+    with app:
+        assert app.store and read("canvases").collect() == []
+        canvas = (group(one.s(), one.s()) | total.s()).named("sums").submit()
+        assert run_pending(app, limit=2) == 2
+        (row,) = read("canvases").collect()
+        assert (row.id, row.name, row.state, row.tasks, row.succeeded) == (canvas.id, "sums", "queued", 3, 2)
+        assert run_pending(app) == 1
+    (row,) = read("canvases").collect()
+    assert (row.state, row.succeeded, row.failed, row.finished_at is None) == ("succeeded", 3, 0, False)
+    assert "total" in row.shape
 
 
 @one_store

@@ -50,6 +50,12 @@ class Tasks:
         def deadly(what: Any) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
+        @app.task(name="needs", max_retries=0)
+        def needs(file: str) -> str:
+            if not Path(file).exists():
+                raise ValueError("not mended")
+            return "mended"
+
         @app.task(name="hold")
         def hold(file: str, until: str) -> str:
             leave_mark(file, "held")
@@ -82,7 +88,7 @@ class Tasks:
         self.add, self.keep, self.akeep, self.inline_keep = add, keep, akeep, inline_keep
         self.flaky, self.patient, self.deadly, self.hold = flaky, patient, deadly, hold
         self.note_error, self.spread, self.spread_async = note_error, spread, spread_async
-        self.more, self.end = more, end
+        self.more, self.end, self.needs = more, end, needs
 
 
 app = Stem(retry=0.02)

@@ -41,5 +41,8 @@ CASES = {
 
 def test_every_case_has_a_test_and_every_test_of_a_case_has_its_row() -> None:
     names = re.compile(r"^def test_case_(\d\d)_", re.MULTILINE)
-    found = {int(number) for path in TESTS.rglob("test_*.py") for number in names.findall(path.read_text())}
+    files = [
+        path for path in TESTS.rglob("test_*.py") if "canvas" not in str(path.relative_to(TESTS))
+    ]  # canvases have cases of their own
+    found = {int(number) for path in files for number in names.findall(path.read_text())}
     assert found == set(CASES)

@@ -11,6 +11,7 @@ from stem.client.reachable import check_reachable
 from stem.client.run.context import CANVAS_ID, CHAIN_ID, JOIN_ID, PARENT_ID, ROOT_ID
 from stem.client.send.compose import Dependencies, compose, envelope_template, signed
 from stem.client.store_connection import StoreConnection
+from stem.client.task.options import CallPlan
 from stem.core.decisions.routing import TENANT_HEADER
 from stem.core.envelope import VERSION, Envelope, Push, check_id
 from stem.core.errors import InvalidTask
@@ -136,13 +137,9 @@ class Builder:
         self._check(definition)
         own = signature.call_options
         plan = sender.plan_of({**scope.options, **_timing(own, source), **own})
-        if plan.unique != "":
-            raise InvalidTask(
-                f"Task {definition.name} is unique, and a canvas waits for tasks of its own; "
-                "make it task.s(…).set(unique=False)."
-            )
         task_id = self._chosen(plan.id) or task_id or self.new_id()
         arguments, inputs = signature.bound(source)
+        _refuse_what_others_decide(definition.name, plan, inputs)
         dependencies = Dependencies(
             id=task_id,
             after=source.after,
@@ -153,7 +150,8 @@ class Builder:
         template = envelope_template(definition.name, plan, is_fair=self._store_connection.settings.fair_share)
         push = compose(self._store_connection, template, plan, arguments, definition.signature, dependencies)
         self._queue = self._queue or push.envelope.queue
-        self._headers = self._headers or {name: text for name, text in plan.headers.items() if name == TENANT_HEADER}
+        if not self._headers and (tenant := push.envelope.headers.get(TENANT_HEADER)):
+            self._headers = {TENANT_HEADER: tenant}
         self._note_task(definition.name, task_id, scope)
         self._put(push)
         return task_id
@@ -250,3 +248,24 @@ class Builder:
 def _timing(own: Mapping[str, Any], source: Source) -> dict[str, Any]:
     """When a first task of a whole starts, unless it says so itself."""
     return {} if any(own.get(name) is not None for name in TIMING) else source.timing
+
+
+def _refuse_what_others_decide(name: str, plan: CallPlan, inputs: Mapping[str, str]) -> None:
+    """A canvas waits for tasks of its own: refuse calls for which others may stand or that become several. Raises InvalidTask."""
+    if plan.unique != "":
+        raise InvalidTask(
+            f"Task {name} is unique, and a canvas waits for tasks of its own; make it task.s(…).set(unique=False)."
+        )
+    if plan.supersedes is not None:
+        raise InvalidTask(
+            f"A later call may cancel task {name}, and a canvas waits for its own; enqueue it from a task."
+        )
+    if plan.is_broadcast:
+        raise InvalidTask(
+            f"Task {name} is broadcast to all workers, and a canvas waits for one task; enqueue it alone."
+        )
+    if plan.is_singleton and inputs and (plan.key is None or inputs.keys() & set(plan.key)):
+        raise InvalidTask(
+            f"Task {name} is a singleton by an argument that another task gives when it starts; give it a key without "
+            f"{min(inputs)!r}."
+        )

@@ -79,7 +79,11 @@ class CanvasHandle(Generic[R_co]):
             counts[record.state] += 1
             if record.state is State.FAILED and len(failures) < MAX_FAILURES:
                 failures.append(FailedMember(record.id, record.name, record.error))
-        return CanvasStatus(self.id, shape.name, _state(root, counts), counts.total(), dict(counts), failures)
+        state = _state(root, counts)
+        cause = None if failures or state is not State.CANCELLED else self._get(first_cause(root.error) or "")
+        if cause is not None and cause.state is State.FAILED:  # it took the place of a member
+            state, failures = State.FAILED, [FailedMember(cause.id, cause.name, cause.error)]
+        return CanvasStatus(self.id, shape.name, state, counts.total(), dict(counts), failures)
 
     def tree(self) -> "tuple[CanvasStatus, list[TreeLine]]":
         """The status, and the canvas as a tree with what became of each task. Raises TaskNotFound."""

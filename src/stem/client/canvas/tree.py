@@ -15,8 +15,8 @@ SEQUENCES = frozenset({"chain", "chord"})  # their parts run one after the other
 
 
 class TreeLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One line of the tree: a task, several alike, or what holds the lines below it together. `is_critical`: the canvas could
-    not have ended before it."""
+    """One line of the tree: a task, several alike, or what holds the lines below it together. Of several, `seconds` is the
+    longest, and the times are the first start and the last end. `is_critical`: the canvas could not have ended before it."""
 
     depth: int
     kind: str
@@ -25,6 +25,8 @@ class TreeLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     state: State | None = None
     counts: dict[State, int] = {}
     seconds: float | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
     is_critical: bool = False
     aside: bool = False
 
@@ -81,6 +83,8 @@ def _line(entry: ShapeEntry, id: str, record: TaskRecord | None, *, is_critical:
         id=id,
         state=None if record is None else record.state,
         seconds=None if record is None else _seconds(record),
+        started_at=None if record is None else record.started_at,
+        finished_at=None if record is None else record.finished_at,
         is_critical=is_critical,
         aside=entry.aside,
     )
@@ -95,6 +99,8 @@ def _summed(entry: ShapeEntry, records: Mapping[str, TaskRecord], critical: set[
         name=entry.name or "",
         counts=dict(Counter(record.state for record in found)),
         seconds=max(seconds, default=None),
+        started_at=min((record.started_at for record in found if record.started_at is not None), default=None),
+        finished_at=max((record.finished_at for record in found if record.finished_at is not None), default=None),
         is_critical=not critical.isdisjoint(entry.ids),
         aside=entry.aside,
     )

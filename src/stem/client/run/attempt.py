@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -32,12 +33,14 @@ from stem.core.outcome import (
     Settlement,
 )
 from stem.core.prerequisites import VALUE_OF
+from stem.telemetry.tracing import AttemptTrace, attempt_trace
 
 Begin = Callable[[Admitted], object]
 RandomFraction = Callable[[], float]
 
 INPUTS_AWAY_SECONDS = 5.0  # until a task is tried again whose inputs could not be read
 _ANY = Policy()
+_NOTHING = nullcontext()
 _SIGNALS: dict[type[Settlement], signals.Signal[signals.AttemptEnded]] = {
     Done: signals.task_succeeded,
     Dead: signals.task_failed,
@@ -54,6 +57,7 @@ class AttemptResult(msgspec.Struct, frozen=True):
     run_seconds: float | None
     meta: Mapping[str, Any] = NO_META
     follow_ups: tuple[Push, ...] = ()
+    trace_id: str = ""
 
 
 def _nothing(_admitted: Admitted) -> None: ...
@@ -80,16 +84,20 @@ def attempt(
     if isinstance(admitted, AttemptResult):
         return admitted
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
-    token = running.set(context)
+    token, trace, result = running.set(context), attempt_trace(admitted.envelope, delivery, worker), None
     try:
         if signals.task_started.handlers:
             signals.task_started.send(context)
         begin(admitted)
         began_at = perf_counter()
-        outcome = invoke(admitted, context, catch_interrupts=catch_interrupts)
-        return _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction)
+        with _NOTHING if trace is None else trace.execute():
+            outcome = invoke(admitted, context, catch_interrupts=catch_interrupts)
+        result = _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction, trace)
+        return result
     finally:
         running.reset(token)
+        if trace is not None:
+            trace.end(None if result is None else result.settlement)
 
 
 async def aattempt(
@@ -112,20 +120,29 @@ async def aattempt(
     if isinstance(admitted, AttemptResult):
         return admitted
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
-    token = running.set(context)
+    token, trace, result = running.set(context), attempt_trace(admitted.envelope, delivery, worker), None
     try:
         if signals.task_started.handlers:
             signals.task_started.send(context)
         begin(admitted)
         began_at = perf_counter()
-        outcome = await ainvoke(admitted, context, catch_interrupts=catch_interrupts)
-        return _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction)
+        with _NOTHING if trace is None else trace.execute():
+            outcome = await ainvoke(admitted, context, catch_interrupts=catch_interrupts)
+        result = _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction, trace)
+        return result
     finally:
         running.reset(token)
+        if trace is not None:
+            trace.end(None if result is None else result.settlement)
 
 
 def _attempt_result(
-    call: Admitted, context: TaskContext, outcome: Outcome, run_seconds: float, random_fraction: RandomFraction
+    call: Admitted,
+    context: TaskContext,
+    outcome: Outcome,
+    run_seconds: float,
+    random_fraction: RandomFraction,
+    trace: AttemptTrace | None,
 ) -> AttemptResult:
     # A success needs neither policy nor random fraction.
     policy = _ANY if type(outcome) is Returned else call.policy
@@ -134,9 +151,10 @@ def _attempt_result(
     signal = _SIGNALS.get(type(settlement))
     if signal is not None and signal.handlers:
         signal.send(signals.AttemptEnded(context, settlement, run_seconds))
+    trace_id = "" if trace is None else trace.trace_id
     if (context.follow_ups or context.ending_meta) and isinstance(settlement, Done | Block):
-        return AttemptResult(settlement, run_seconds, context.ending_meta, context.follow_ups)
-    return AttemptResult(settlement, run_seconds)
+        return AttemptResult(settlement, run_seconds, context.ending_meta, context.follow_ups, trace_id)
+    return AttemptResult(settlement, run_seconds, trace_id=trace_id)
 
 
 def _admitted(app: Stem, delivery: Delivery, channel: Channel) -> Admitted | AttemptResult:
@@ -145,6 +163,8 @@ def _admitted(app: Stem, delivery: Delivery, channel: Channel) -> Admitted | Att
         admitted = admit(app, delivery, channel.records)
     except StoreUnavailable as error:
         return AttemptResult(Requeue(INPUTS_AWAY_SECONDS, f"inputs-unavailable: {error}"), None)
+    if type(admitted) is Admitted:  # first, because it is done for every task
+        return admitted
     match admitted:
         case Rejected():
             return AttemptResult(_decided(admitted, Policy(), delivery, lambda: 0.0), None)

@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from datetime import timedelta
-from logging import Logger, LoggerAdapter, getLogger
 from threading import Lock
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
+from stem.client.run.logger import TaskLogger
 from stem.client.run.steps import StepChannel, StepLog, refuse_at_most_once
 from stem.client.task.options import CallOptions
 from stem.client.task.policy import seconds as checked_seconds
@@ -174,7 +174,7 @@ class TaskContext:
         return self._noted(ROOT_ID) or self.id
 
     @property
-    def logger(self) -> "TaskLogger":
+    def logger(self) -> TaskLogger:
         """`stem.task.<name>`; its records carry task_id, task_name, queue, attempt and worker."""
         if self._logger is None:
             self._logger = TaskLogger(self)
@@ -383,20 +383,3 @@ def _progress(progress: dict[str, Any]) -> dict[str, Any]:
     # Decoded again: what travels is what a reader of the record will see.
     decoded: dict[str, Any] = msgspec.json.decode(encoded)
     return decoded
-
-
-class TaskLogger(LoggerAdapter[Logger]):
-    """Adds the task's fields to those that the caller gives."""
-
-    def __init__(self, context: TaskContext) -> None:
-        fields = {
-            "task_id": context.id,
-            "task_name": context.name,
-            "queue": context.queue,
-            "attempt": context.attempt,
-            "worker": context.worker,
-        }
-        super().__init__(getLogger(f"stem.task.{context.name}"), fields)
-
-    def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
-        return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}

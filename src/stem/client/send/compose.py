@@ -19,6 +19,7 @@ from stem.core.envelope import VERSION, Envelope, Push, encode_args
 from stem.core.ids import uuid7
 from stem.core.prerequisites import OnFailure
 from stem.core.record import moment
+from stem.telemetry.tracing import traced
 
 NO_ARGS = msgspec.Raw(b"{}")
 
@@ -86,9 +87,11 @@ def compose(
     elif plan.add_to_parent and (context := running.get()) is not None:
         changes["meta"] = lineage(context, template.meta)
     if plan.is_singleton:
-        key = singleton_key(plan, arguments, template.headers, signature)
+        is_part = dependencies is not None and dependencies.inputs
+        key = singleton_key(plan, arguments, template.headers, None if is_part else signature)
         changes["headers"] = {**template.headers, SINGLETON_HEADER: key}
     envelope = store_connection.hooks.enqueue(msgspec.structs.replace(template, **changes))
+    envelope = traced(envelope)
     unique = unique_of(template.name, plan, arguments, template.headers, signature)
     return Push(signed(store_connection, envelope), plan.delay_seconds, plan.expires_seconds, unique)
 

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stem.control.transports import http_paths
 from stem.control.transports.http_connection import HEAD_BYTES, Connection
@@ -36,13 +36,14 @@ class ControlApp:
     """Runs in the endpoint's event loop. `token` None: the TLS handshake has asked for a certificate. `commands` holds the
     bodies of accepted requests; None in it wakes their receiver."""
 
-    def __init__(self, *, host: str, token: str | None, deadline_seconds: float) -> None:
+    def __init__(self, *, host: str, token: str | None, deadline_seconds: float, probes: ASGIApp | None = None) -> None:
         self.commands: Queue[bytes | None] = Queue(MAX_COMMANDS)
         self.replies = ReplyBox()
         self.unauthorized_count = 0
         self.unauthorized_log = SummedLog(logging.getLogger("stem.control"))
         self._host = host.lower()
         self._token = token
+        self._probes = probes
         self._deadline_seconds = deadline_seconds
         self._routes = Starlette(
             routes=[
@@ -56,8 +57,11 @@ class ControlApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Decide by the head alone: of an unauthorised request's body nothing is kept."""
         connection: Connection = scope["state"]["connection"]
+        if self._probes is not None and scope["path"] in http_paths.PROBE_PATHS:
+            await self._probes(scope, receive, send)
+            return
         headers = Headers(scope=scope)
-        if not self._is_for_us(headers.getlist("Host")):
+        if not is_own_host(headers.getlist("Host"), self._host):
             self.note_unauthorized(connection, "the request's Host is not ours")
             await _refuse(HTTPStatus.BAD_REQUEST, receive, send)
         elif not self._is_authorized(headers.get("Authorization", "")):
@@ -72,16 +76,11 @@ class ControlApp:
         self.unauthorized_count += 1
         self.unauthorized_log.warning(f"control.refused code=unauthorized from={connection.address}: {reason}")
 
-    def _is_for_us(self, hosts: list[str]) -> bool:
-        """Whether a request's Host names us: by address, as localhost, or by the name that we listen on. A page that a
-        browser was lured to has another name there, whatever address it resolves to."""
-        if len(hosts) != 1:
-            return False
-        try:
-            name = urlsplit(f"//{hosts[0]}").hostname or ""
-        except ValueError:
-            return False
-        return name in ("localhost", self._host) or _is_address(name)
+    def flush_logs(self) -> None:
+        self.unauthorized_log.flush()
+
+    def end_streams(self) -> None:
+        self.replies.close()
 
     def _is_authorized(self, authorization: str) -> bool:
         return self._token is None or hmac.compare_digest(authorization.encode(), f"Bearer {self._token}".encode())
@@ -156,6 +155,18 @@ class ReplyBox:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def is_own_host(hosts: list[str], listening_on: str) -> bool:
+    """Whether a request's Host names us: by address, as localhost, or by the name that we listen on. A page that a browser
+    was lured to has another name there, whatever address it resolves to."""
+    if len(hosts) != 1:
+        return False
+    try:
+        name = urlsplit(f"//{hosts[0]}").hostname or ""
+    except ValueError:
+        return False
+    return name in ("localhost", listening_on) or _is_address(name)
 
 
 async def _refuse(status: HTTPStatus, receive: Receive, send: Send) -> None:

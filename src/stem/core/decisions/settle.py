@@ -62,6 +62,17 @@ def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, rando
             return Requeue(
                 _delay(policy, _crash_error(crash), deaths, random_fraction), _crash_error(crash).message, died=True
             )
+        case Rejected(reason, error):
+            return Dead(reason, error)
+        case _:
+            return _blameless(outcome)
+
+
+def _blameless(
+    outcome: Revoked | Interrupted | Suspended | Throttled | Replaced | Passed,
+) -> Cancelled | Requeue | Block:
+    """The settlement of an attempt that neither succeeded nor failed."""
+    match outcome:
         case Revoked(reason):
             return Cancelled(reason)
         case Interrupted(reason):
@@ -70,8 +81,6 @@ def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, rando
             return Requeue(seconds, reason, event=event)
         case Throttled(seconds, limit):
             return Requeue(seconds, limit, throttled=True)
-        case Rejected(reason, error):
-            return Dead(reason, error)
         case Replaced(by):
             return Block((by,))
         case Passed():

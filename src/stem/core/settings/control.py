@@ -64,7 +64,7 @@ KEYS = ValueKind("keys", _read_keys)
 TIMEOUT = seconds(86400)  # beyond it some store's own numbers end
 _TRANSPORTS = ValueKind("list", _read_transports, show=",".join)
 _HOSTS = ValueKind("list", _read_allowed, NAMES.from_text)
-_ADDRESS = ValueKind("address", _read_address)
+ADDRESS = ValueKind("address", _read_address)
 
 
 class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +107,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ("broker",)
     http: Annotated[
         str | None,
-        Setting("control.http", _ADDRESS, "Serve commands over HTTP on this host and port.", "STEM_CONTROL_HTTP"),
+        Setting("control.http", ADDRESS, "Serve commands over HTTP on this host and port.", "STEM_CONTROL_HTTP"),
     ] = None
     http_allow: Annotated[  # none: see http_allowed.py
         tuple[str, ...],

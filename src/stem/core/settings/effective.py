@@ -29,6 +29,7 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 OTHER_VARIABLES = (
     "STEM_CACHE_DIR",
     "STEM_CONFIG",
+    "STEM_DASHBOARD_TOKEN",
     "STEM_DEBUG",
     "STEM_SPARK_ARCHIVE",
     "STEM_SPARK_PY_FILES",

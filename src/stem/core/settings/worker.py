@@ -7,6 +7,7 @@ import msgspec
 
 from stem.core.decisions.autoscale import Autoscale, bounds_problems
 from stem.core.decisions.settle import MAX_DEATHS
+from stem.core.settings.control import ADDRESS
 from stem.core.settings.kinds import NAMES, SWITCH, TEXT, choice, seconds, size_up_to, whole
 from stem.core.settings.setting import Setting, problems
 
@@ -146,6 +147,16 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
             "STEM_MINUTE_COUNTS",
         ),
     ] = True
+    health: Annotated[
+        str | None,
+        Setting(
+            "worker.health",
+            ADDRESS,
+            "Serve probes and metrics on this host and port.",
+            "STEM_HEALTH",
+            flags="--health",
+        ),
+    ] = None
     autoscale: Autoscale = Autoscale()
 
     def reclaim_grace_seconds(self, timeout_seconds: float) -> float:

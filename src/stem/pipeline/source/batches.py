@@ -72,7 +72,7 @@ def of_dead_letters(store: Store, where: DeadFilter, schema: "pa.Schema") -> "It
     cursor: str | None = None
     while True:
         page = store.deadletters.page(where, limit=_PAGE, cursor=cursor)
-        yield _table([_letter(each) for each in page.items], schema)
+        yield table_of([_letter(each) for each in page.items], schema)
         if page.cursor is None:
             return
         cursor = page.cursor
@@ -80,11 +80,11 @@ def of_dead_letters(store: Store, where: DeadFilter, schema: "pa.Schema") -> "It
 
 def of_heartbeats(store: Store, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":
     now = store.upkeep.now()
-    yield _table([_pulse(each, now) for each in store.heartbeats.all()], schema)
+    yield table_of([_pulse(each, now) for each in store.heartbeats.all()], schema)
 
 
 def of_schedules(store: Store, schema: "pa.Schema") -> "pa.RecordBatch":
-    return _table([_schedule(each) for each in store.schedules.all()], schema)
+    return table_of([_schedule(each) for each in store.schedules.all()], schema)
 
 
 def _batch(rows: Columns, schema: "pa.Schema") -> "pa.RecordBatch":
@@ -213,7 +213,7 @@ def _letter(letter: DeadLetter) -> dict[str, Any]:
         "fingerprint": fingerprint_or_none(error.type or None, error.message),
         "args": _arguments(letter),
         "meta": _json(letter.meta),
-        "dead_at": _microseconds(letter.dead_at),
+        "dead_at": microseconds(letter.dead_at),
     }
 
 
@@ -251,16 +251,16 @@ def _schedule(found: Scheduled) -> dict[str, Any]:
         "jitter_seconds": entry.jitter_seconds,
         "is_enabled": entry.is_enabled,
         "version": entry.version,
-        "last_run_at": _microseconds(state.last_run_at),
-        "next_run_at": _microseconds(state.instant),
+        "last_run_at": microseconds(state.last_run_at),
+        "next_run_at": microseconds(state.instant),
     }
 
 
-def _microseconds(moment: datetime | None) -> int | None:
+def microseconds(moment: datetime | None) -> int | None:
     return None if moment is None else round(moment.timestamp() * 1_000_000)
 
 
-def _table(rows: Sequence[dict[str, Any]], schema: "pa.Schema") -> "pa.RecordBatch":
+def table_of(rows: Sequence[dict[str, Any]], schema: "pa.Schema") -> "pa.RecordBatch":
     return _batch(Columns({name: [row[name] for row in rows] for name in schema.names}, {}), schema)
 
 

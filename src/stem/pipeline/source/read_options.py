@@ -32,6 +32,7 @@ _FILTERS = {
     "dead_letters": {"queue", "name", "since", "until"},
     "heartbeats": set[str](),
     "schedules": set[str](),
+    "canvases": set[str](),
 }
 
 DEFAULT_MAX_EVENTS = 100_000

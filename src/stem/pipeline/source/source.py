@@ -13,7 +13,7 @@ from stem.core.settings.setting import did_you_mean
 from stem.pipeline import schemas
 from stem.pipeline.attempts import ENDINGS
 from stem.pipeline.open_store import opened, without_gc
-from stem.pipeline.source import batches
+from stem.pipeline.source import batches, canvases
 from stem.pipeline.source.read_options import ReadOptions, read_options
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class StemReader(DataSourceReader):
         with opened(self.options) as store:
             where = self.options.where(store.upkeep.now())
             match self.options.table:
-                case "dead_letters" | "heartbeats" | "schedules":
+                case "dead_letters" | "heartbeats" | "schedules" | "canvases":
                     return [InputPartition(where)]
                 case "tasks":
                     pieces = store.history.slices("tasks", where, count=self.options.partitions)
@@ -60,6 +60,8 @@ def read(options: ReadOptions, schema: "StructType", partition: InputPartition) 
                 yield from batches.of_dead_letters(store, chosen, arrow)
             case _, "schedules":
                 yield batches.of_schedules(store, arrow)
+            case _, "canvases":
+                yield from canvases.of_canvases(store, arrow)
             case _:
                 yield from batches.of_heartbeats(store, arrow)
 

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,6 +22,8 @@ from stem.worker.fork.protocol import (
     IsolateExited,
     IsolateStarted,
     LoadApp,
+    Ping,
+    Pong,
     ReapIsolate,
     Reply,
     Request,
@@ -108,6 +111,7 @@ class ForkServerClient:
     def __init__(self, path: str, worker: str) -> None:
         self._path = path
         self.worker = worker  # the name that isolates get
+        self.pinged_at: float | None = None  # None: every ping was answered
         self._frames = FrameReader()
         self.control, theirs = socket.socketpair()
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
@@ -143,7 +147,7 @@ class ForkServerClient:
                 return decode(manifest)
             case AppRefused(sentence, exit_code):
                 raise (ConfigError if exit_code == ConfigError.exit_code else StemError)(sentence)
-            case IsolateStarted() | IsolateExited():
+            case IsolateStarted() | IsolateExited() | Pong():
                 raise ConfigError(f"The fork server for {self._path} replied out of order; start the worker again.")
 
     def start(self, slots: int, *, is_inline: bool = False) -> IsolateHandle:
@@ -155,6 +159,12 @@ class ForkServerClient:
             for descriptor in descriptors:
                 os.close(descriptor)
         return handle
+
+    def ping(self) -> None:
+        """Send a ping, unless one is unanswered; whoever reads the reply clears `pinged_at`."""
+        if self.pinged_at is None:
+            self.pinged_at = time.monotonic()
+            self._send(Ping())
 
     def reap(self, pid: int) -> None:
         self._send(ReapIsolate(pid))

@@ -22,6 +22,14 @@ class ReapIsolate(msgspec.Struct, frozen=True, tag=True):
     pid: int
 
 
+class Ping(msgspec.Struct, frozen=True, tag=True):
+    """Answered at once, unless the fork server hangs."""
+
+
+class Pong(msgspec.Struct, frozen=True, tag=True):
+    """The answer."""
+
+
 class AppLoaded(msgspec.Struct, frozen=True, tag=True):
     manifest: msgspec.Raw
 
@@ -45,5 +53,5 @@ class IsolateExited(msgspec.Struct, frozen=True, tag=True):
     exit_code: int
 
 
-Request = LoadApp | StartIsolate | ReapIsolate
-Reply = AppLoaded | AppRefused | IsolateStarted | IsolateExited
+Request = LoadApp | StartIsolate | ReapIsolate | Ping
+Reply = AppLoaded | AppRefused | IsolateStarted | IsolateExited | Pong

@@ -27,6 +27,7 @@ from stem.runtime.framing import HEAD_BYTES, frame, frame_length, read_exactly
 from stem.runtime.log import LogStream
 from stem.runtime.orphans import adopt_orphans, end_children, kill_children, this_tick
 from stem.runtime.process import die_with
+from stem.telemetry import otlp
 from stem.worker.fork.manifest import encode, manifest
 from stem.worker.fork.protocol import (
     AppLoaded,
@@ -34,6 +35,8 @@ from stem.worker.fork.protocol import (
     IsolateExited,
     IsolateStarted,
     LoadApp,
+    Ping,
+    Pong,
     ReapIsolate,
     Reply,
     Request,
@@ -89,9 +92,12 @@ class Server:
             case ReapIsolate(pid):
                 os.waitpid(pid, 0)
                 self._spared.discard(pid)
+            case Ping():
+                self._reply(Pong())
 
     def _load(self) -> None:
         process.imports_for_isolates = True
+        otlp.preload()
         try:
             self._app = load(self._path)
         except StemError as error:

@@ -23,6 +23,7 @@ from stem.client.run.attempt import attempt
 from stem.client.run.context import TaskContext, current_task
 from stem.core.errors import SoftTimeLimitExceeded, TaskRevoked
 from stem.runtime.orphans import ZombieReaper, end_children
+from stem.telemetry import otlp, tracing
 from stem.worker.isolate import wire
 from stem.worker.isolate.channel import RunChannel, SupervisorStream
 from stem.worker.isolate.main import STREAM_LOST, announce_start, interrupted, prepare_process, was_stopped
@@ -95,6 +96,8 @@ class InlineThreads:
 
         def begin(call: Admitted) -> None:
             self._status.limit(slot, call.soft_limit, call.hard_limit)
+            if self._output is not None:
+                self._output.add_trace()
             with self._lock:
                 self._reachable[slot] = channel, current_task(), get_ident()
 
@@ -114,7 +117,13 @@ class InlineThreads:
         with suppress(OSError):  # the supervisor has exited
             self._stream.send(
                 wire.encode_ending(
-                    run.number, result.settlement, result.run_seconds, channel.progress, result.meta, result.follow_ups
+                    run.number,
+                    result.settlement,
+                    result.run_seconds,
+                    channel.progress,
+                    result.meta,
+                    result.follow_ups,
+                    result.trace_id,
                 )
             )
         self._status.end(slot)
@@ -138,6 +147,7 @@ class InlineThreads:
 def serve_inline(app: Stem, worker: str, descriptors: list[int], slots: int) -> NoReturn:
     """In a fresh child: the main thread handles the supervisor's signals, the others run tasks."""
     inbox, stream, status, output = prepare_process(descriptors, slots)
+    otlp.set_up("TRACES", service="stem-worker", instance=worker)
     announce_start(worker)
     threads = InlineThreads(app, worker, inbox, stream, status, output)
     signal.signal(wire.INTERRUPT, lambda *_: threads.interrupt())
@@ -148,6 +158,7 @@ def serve_inline(app: Stem, worker: str, descriptors: list[int], slots: int) -> 
     except OSError:
         os._exit(STREAM_LOST)
     sys.stdout.flush()
+    tracing.flush()
     os._exit(0)
 
 

@@ -25,6 +25,7 @@ from stem.core.outcome import Done, Raised, Requeue, Revoked
 from stem.core.record import TaskError
 from stem.runtime.orphans import ZombieReaper, adopt_orphans, end_children
 from stem.runtime.process import prefer_for_oom
+from stem.telemetry import otlp, tracing
 from stem.worker.isolate import wire
 from stem.worker.isolate.channel import RunChannel, SupervisorStream
 from stem.worker.isolate.output import TaskOutput, redirect_output
@@ -75,6 +76,7 @@ class Isolate:
         except OSError:
             os._exit(STREAM_LOST)
         close_engines()
+        tracing.flush()
         os._exit(0)
 
     def receive(self, flags: int = 0) -> wire.Run | None:
@@ -95,7 +97,13 @@ class Isolate:
             os._exit(0)  # a task forked and its child came back here; only the parent speaks for the task
         self._stream.send(
             wire.encode_ending(
-                channel.number, result.settlement, result.run_seconds, channel.progress, result.meta, result.follow_ups
+                channel.number,
+                result.settlement,
+                result.run_seconds,
+                channel.progress,
+                result.meta,
+                result.follow_ups,
+                result.trace_id,
             )
         )
 
@@ -153,6 +161,7 @@ class Isolate:
         if soft_limit is not None or hard_limit is not None:
             self._status.limit(0, soft_limit, hard_limit)
         self._current = self._next
+        self._output.add_trace()
 
     def _terminate(self, number: int, _frame: FrameType | None) -> None:
         """Exit if the supervisor has asked the task to stop. Ignore the signal otherwise: it is for the worker, which stops its
@@ -197,6 +206,7 @@ class CoroutineRunner:
         self._next = None
         self._loop.run_until_complete(self._serve(first))
         if self._is_closed:
+            tracing.flush()
             os._exit(0)
         return self._next
 
@@ -243,6 +253,7 @@ class CoroutineRunner:
 
         def begin(call: Admitted) -> None:
             isolate._status.limit(channel.slot, call.soft_limit, call.hard_limit)
+            isolate._output.add_trace()
 
         work = aattempt(isolate._app, delivery, channel, worker=isolate._worker, begin=begin)
         try:
@@ -328,6 +339,7 @@ def was_stopped(channel: RunChannel, result: AttemptResult) -> bool:
 def serve_isolate(app: Stem, worker: str, descriptors: list[int], slots: int) -> NoReturn:
     """In a fresh child: set up its streams and signals, then serve."""
     inbox, stream, status, output = prepare_process(descriptors, slots)
+    otlp.set_up("TRACES", service="stem-worker", instance=worker)
     announce_start(worker)
     Isolate(app, worker, inbox, stream, status, output).serve()
 

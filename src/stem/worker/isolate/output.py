@@ -10,8 +10,11 @@ from termios import FIONREAD
 from threading import Lock
 from typing import Any
 
+from stem.telemetry import tracing
+
 _START, _END, _OVER = "\x02", "\x03", "\x04"
 _LEVEL, _NEWLINE = "\x1f", "\x1e"  # around the level of a log record; between the lines of its text
+TRACE_MARK = " "  # between the task's id and that of its trace
 _NONE = bytes(4)
 MAX_LINE = 64 * 1024
 MAX_PIECE = 15 * 1024  # characters; with its tag it stays below a line's bytes
@@ -42,6 +45,11 @@ class TaskOutput(io.TextIOBase):
     @task.setter
     def task(self, task_id: str) -> None:
         _task.set(task_id)
+
+    def add_trace(self) -> None:
+        """Tag what follows with the current trace as well."""
+        if trace_id := tracing.current_trace_id():
+            _task.set(f"{_task.get()}{TRACE_MARK}{trace_id}")
 
     def write(self, text: str) -> int:
         task = _task.get()

@@ -58,6 +58,7 @@ class RunEnded(msgspec.Struct, frozen=True, tag="e", array_like=True):
     other: bytes | None = None
     progress: bytes = b""
     more: bytes = b""  # a `RunMore` as JSON
+    trace_id: str = ""
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -153,12 +154,13 @@ def encode_ending(
     progress: bytes = b"",
     meta: Mapping[str, Any] | None = None,
     follow_ups: tuple[Push, ...] = (),
+    trace_id: str = "",
 ) -> bytes:
     """The frame of a `RunEnded`. Built without the struct, because one is sent for every task."""
     payload = bytes(settlement.payload) if isinstance(settlement, Done) else None
     other = None if payload is not None else msgspec.json.encode(settlement)
     more = msgspec.json.encode(RunMore(dict(meta or {}), follow_ups)) if meta or follow_ups else b""
-    return frame(_packer.encode(("e", number, run_seconds, payload, other, progress, more)))
+    return frame(_packer.encode(("e", number, run_seconds, payload, other, progress, more, trace_id)))
 
 
 def with_more(ending: Ending, message: RunEnded) -> Ending:

@@ -26,6 +26,9 @@ class InFlightTask:
     soft_limit_sent: bool = False
     is_ended: bool = False  # its ending is on the way to the store
     has_died: bool = False  # with its isolate
+    ended_at: float = 0.0  # when the pool learnt of its end
+    start_counted: bool = False  # in the metrics
+    trace_id: str = ""  # as the isolate says
     lease_lost: bool = False  # another worker holds it
     beats: int = 0  # heartbeats seen so far
     stop_outcome: Outcome | None = None  # its outcome unless it succeeds: the supervisor is stopping it

@@ -17,10 +17,13 @@ import msgspec
 from stem.contracts.task_logs import LogLine
 from stem.core.errors import StemError
 from stem.runtime.process import resident_bytes
+from stem.telemetry import otlp
+from stem.telemetry.trace_ids import checked_trace_id
+from stem.telemetry.tracing import FLUSH_SECONDS
 from stem.worker.fork.client import ForkServerClient, make_handle
-from stem.worker.fork.protocol import AppLoaded, AppRefused, IsolateExited, IsolateStarted
+from stem.worker.fork.protocol import AppLoaded, AppRefused, IsolateExited, IsolateStarted, Pong
 from stem.worker.isolate import wire
-from stem.worker.isolate.output import split_level
+from stem.worker.isolate.output import TRACE_MARK, split_level
 from stem.worker.pool.isolate_state import IsolateState
 from stem.worker.services.task_log import extra_of
 
@@ -92,6 +95,16 @@ class Isolates:
     def server_pid(self) -> int | None:
         return None if self._client is None else self._client.pid
 
+    @property
+    def pinged_at(self) -> float | None:
+        """When the fork server was asked something that it has not answered yet."""
+        return None if self._client is None else self._client.pinged_at
+
+    def ping(self) -> None:
+        if self._client is not None and not self._is_closed:
+            with suppress(OSError):  # it has exited, which is noticed elsewhere
+                self._client.ping()
+
     def open(self, client: ForkServerClient | None) -> None:
         if self.runs_in_process:
             self._start(is_inline=True)
@@ -103,10 +116,24 @@ class Isolates:
 
     def close(self) -> None:
         self._is_closed = True
+        if otlp.is_wanted("TRACES"):
+            self._await_exits(FLUSH_SECONDS)
         for isolate in list(self.by_token.values()):
             self._release(isolate)
         if self._client is not None:
             self._client.close()
+
+    def _await_exits(self, seconds: float) -> None:
+        """Let idle isolates exit by themselves: they send their last spans before that."""
+        idle = [isolate.handle for isolate in self.by_token.values() if not isolate.assigned and isolate.handle.pid]
+        for handle in idle:
+            handle.dismiss()
+        end = time.monotonic() + seconds
+        for handle in idle:
+            handle.stream.settimeout(max(0.01, end - time.monotonic()))
+            with suppress(OSError):
+                while handle.stream.recv(READ_BYTES):
+                    pass  # its exit closes the stream
 
     def active(self) -> list[IsolateState]:
         """The isolates that accept tasks, without the inline process."""
@@ -275,6 +302,8 @@ class Isolates:
                     self._remove(isolate, exit_code)
                     self._client.reap(pid)
                     self._replace(isolate, exit_code)
+                case Pong():
+                    self._client.pinged_at = None
                 case AppLoaded() | AppRefused():
                     pass
 
@@ -345,11 +374,13 @@ def _log_output(isolate: IsolateState, lines: list[tuple[str, str]]) -> list[Log
     found: list[LogLine] = []
     now = time.time()
     deliveries = {task.lease.id: task.delivery for task in list(isolate.assigned.values())}
-    for task_id, stream in lines:
+    for tag, stream in lines:
+        task_id, _, trace_id = tag.partition(TRACE_MARK)
         level, text = split_level(stream)
         first, _, more = text.partition("\n")
         delivery = deliveries.get(task_id)
-        output_log.log(level, "%s", first, extra=extra_of(delivery, task_id, more=more))
+        extra = extra_of(delivery, task_id, more=more, trace_id=checked_trace_id(trace_id))
+        output_log.log(level, "%s", first, extra=extra)
         if task_id:
             attempt = 0 if delivery is None else delivery.attempt
             name = logging.getLevelName(level).lower()

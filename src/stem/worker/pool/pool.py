@@ -16,6 +16,7 @@ from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.delivery import Ending, Report
 from stem.core.envelope import call_facts
 from stem.core.outcome import Died, Done, Interrupted, Outcome
+from stem.telemetry.trace_ids import checked_trace_id
 from stem.worker.fork.client import ForkServerClient
 from stem.worker.gc_tuning import collect_rarely
 from stem.worker.isolate import wire
@@ -71,6 +72,7 @@ class Pool:
         self._oom_kills = OomKills()
         self._is_draining = False
         self._is_stopped = False
+        self._pinged_at: float | None = None  # by another thread; None: the ping has been passed on
         self._thread = Thread(target=self._run, name="pool", daemon=True)
 
     # For other threads
@@ -127,6 +129,12 @@ class Pool:
         """Replace these isolates, or all, when they have finished what they run."""
         self._post(partial(self._recycle, None if pids is None else set(pids), reason))
 
+    def ping(self) -> None:
+        """Ask the fork server whether it answers; `unanswered_seconds` tells."""
+        if self._pinged_at is None:
+            self._pinged_at = time.monotonic()
+            self._post(self._ping)
+
     def stop(self) -> None:
         self._post(self._stop)
         self._thread.join(timeout=10)
@@ -138,6 +146,12 @@ class Pool:
     @property
     def is_alive(self) -> bool:
         return self._thread.is_alive()
+
+    @property
+    def unanswered_seconds(self) -> float:
+        """For how long a ping has waited here, or for the fork server; 0.0 if it was answered."""
+        pinged_at = self._pinged_at or self.isolates.pinged_at
+        return 0.0 if pinged_at is None else time.monotonic() - pinged_at
 
     @property
     def finished(self) -> int:
@@ -208,6 +222,10 @@ class Pool:
             self._listener.tasks_ended(endings)
         self._listener.capacity_changed()
 
+    def _ping(self) -> None:
+        self._pinged_at = None
+        self.isolates.ping()
+
     def _stop(self) -> None:
         self._is_stopped = True
 
@@ -246,6 +264,8 @@ class Pool:
         self.isolates.count_task(isolate)
         if task is None or task.lease_lost:
             return
+        if message.trace_id:
+            task.trace_id = checked_trace_id(message.trace_id)
         if task.cleanup_outcome is not None:
             self._end(task, task.cleanup_outcome, task.ran_seconds)
             return
@@ -266,7 +286,7 @@ class Pool:
     def _finish(self, task: InFlightTask, ending: Ending) -> None:
         task.is_ended = True
         self._finished += 1
-        self._finished_at = time.monotonic()
+        task.ended_at = self._finished_at = time.monotonic()
         self._endings.append((task, ending))
 
     def _return(self, tasks: list[InFlightTask], reason: str) -> None:

@@ -63,6 +63,7 @@ class Fetcher:
         self._thread = Thread(target=self._run, name="fetcher", daemon=True)
         self.polled_at = time.monotonic()  # when a poll last finished, or was not needed
         self.has_polled = False
+        self.fetched_at: float | None = None  # when the store last answered a claim
 
     def start(self) -> None:
         self._thread.start()
@@ -89,6 +90,11 @@ class Fetcher:
         """How many tasks it may claim ahead at the moment."""
         return self._ahead
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the store failed the last claim."""
+        return self._backoff.is_failing
+
     def stop_prefetching(self) -> None:
         """Tasks take long: claim for free isolates only, until tasks are quick again."""
         self._ahead = 0
@@ -107,7 +113,8 @@ class Fetcher:
                     self._await_capacity()
                     continue
                 is_more = self._claim(capacity)
-                self.polled_at, self.has_polled = time.monotonic(), True
+                self.polled_at = self.fetched_at = time.monotonic()
+                self.has_polled = True
                 if not is_more:
                     self._claim_order.wait(self._round_seconds, self._idle, self._lease_seconds)
                 self._backoff.succeeded()

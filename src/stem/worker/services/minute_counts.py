@@ -1,19 +1,20 @@
 """Count what this worker settles per minute, task, queue and tenant, and put it into the store's rollups, for charts."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from threading import Lock
 
 import msgspec
 
-from stem.contracts.rollups import Measures, MinuteRow, Number
+from stem.contracts.rollups import Measures, MinuteRow, Number, merged
 from stem.contracts.store import Store
 from stem.core.delivery import Ending
 from stem.core.errors import StemError
 from stem.core.event import event_kinds
 from stem.core.histogram import bucket
-from stem.core.outcome import Cancelled, Done, Requeue
+from stem.core.outcome import Cancelled, Done, Requeue, Settlement
 from stem.worker.pool.in_flight import InFlightTask
 
 TICK_SECONDS = 5.0
@@ -121,64 +122,76 @@ class MinuteCounts:
 
 
 class _Counts:
-    """The measures of one minute and key, as they grow."""
+    """The measures of one minute and key, as they grow. Durations are kept as they are until the next tick, which is cheaper."""
 
-    __slots__ = ("mosts", "runs", "sums", "waits")
+    __slots__ = ("_before", "_mosts", "_runs", "_succeeded", "_sums", "_waits")
 
     def __init__(self) -> None:
-        self.sums: dict[str, Number] = {}
-        self.mosts: dict[str, Number] = {}
-        self.runs: dict[int, int] = {}
-        self.waits: dict[int, int] = {}
-
-    def merge(self, before: Measures) -> None:
-        for name, value in before.sums.items():
-            self.sums[name] = self.sums.get(name, 0) + value
-        for name, value in before.mosts.items():
-            self.mosts[name] = max(self.mosts.get(name, value), value)
-        for mine, theirs in ((self.runs, "run"), (self.waits, "wait")):
-            for place, count in before.histograms.get(theirs, {}).items():
-                mine[place] = mine.get(place, 0) + count
+        self._succeeded = 0
+        self._mosts: dict[str, Number] = {}
+        self._sums: dict[str, Number] = {}
+        self._runs: list[float] = []
+        self._waits: list[float] = []
+        self._before = Measures()
 
     def add(self, task: InFlightTask, ending: Ending, at: float) -> None:
         settlement, seconds = ending.settlement, ending.run_seconds
-        for kind in ("succeeded",) if type(settlement) is Done else event_kinds(settlement):
-            name = kind.replace("-", "_")
-            self.sums[name] = self.sums.get(name, 0) + 1
+        if type(settlement) is Done:
+            self._succeeded += 1
+        else:
+            self._add_failure(settlement, seconds)
         if seconds is None:
             return
-        self._add_seconds("run", self.runs, seconds)
-        if type(settlement) is not Done:
-            self._add_failure(settlement, seconds)
-        if task.delivery.attempt == 0 and (since := _ready_at(task.delivery.body)) is not None:
-            self._add_seconds("wait", self.waits, max(0.0, at - seconds - since))
+        self._runs.append(seconds)
+        delivery = task.delivery
+        if delivery.attempt == 0 and (since := _ready_at(delivery.body)) is not None:
+            self._waits.append(max(0.0, at - seconds - since))
+
+    def merge(self, before: Measures) -> None:
+        self._before = _merged(self._before, before)
 
     def sample(self, ready: int, delayed: int, running: int, dead: int) -> None:
         for name, count in (("samples", 1), ("ready", ready), ("delayed", delayed), ("running", running)):
-            self.sums[name] = self.sums.get(name, 0) + count
+            self._sums[name] = self._sums.get(name, 0) + count
         for name, count in (("ready_most", ready), ("dead_most", dead)):
-            self.mosts[name] = max(self.mosts.get(name, 0), count)
+            self._mosts[name] = max(self._mosts.get(name, 0), count)
 
     def measures(self) -> Measures:
-        histograms = {name: dict(counts) for name, counts in (("run", self.runs), ("wait", self.waits)) if counts}
-        return Measures(dict(self.sums), dict(self.mosts), histograms)
+        """All so far; the durations become buckets."""
+        sums, mosts = dict(self._sums), dict(self._mosts)
+        if self._succeeded:
+            sums["succeeded"] = self._succeeded
+        histograms: dict[str, dict[int, int]] = {}
+        for what, values in (("run", self._runs), ("wait", self._waits)):
+            if values:
+                histograms[what] = dict(Counter(map(bucket, values)))
+                sums[f"{what}_seconds"], mosts[f"{what}_most"] = sum(values), max(values)
+        self._before = _merged(self._before, Measures(sums, mosts, histograms))
+        self._succeeded, self._mosts = 0, {}
+        self._sums, self._runs, self._waits = {}, [], []
+        return self._before
 
-    def _add_seconds(self, what: str, counts: dict[int, int], seconds: float) -> None:
-        place = bucket(seconds)
-        counts[place] = counts.get(place, 0) + 1
-        self.sums[f"{what}_seconds"] = self.sums.get(f"{what}_seconds", 0.0) + seconds
-        self.mosts[f"{what}_most"] = max(self.mosts.get(f"{what}_most", 0.0), seconds)
-
-    def _add_failure(self, settlement: object, seconds: float) -> None:
-        self.sums["wasted_seconds"] = self.sums.get("wasted_seconds", 0.0) + seconds
+    def _add_failure(self, settlement: Settlement, seconds: float | None) -> None:
+        for kind in event_kinds(settlement):
+            self._count(kind.replace("-", "_"))
+        if seconds is None:
+            return
+        self._count("wasted_seconds", seconds)
         match settlement:
             case Cancelled():
-                outcome = "cancelled"
+                self._count("cancelled")
             case Requeue(died=died):
-                outcome = "lost" if died else "interrupted"
+                self._count("lost" if died else "interrupted")
             case _:
-                return
-        self.sums[outcome] = self.sums.get(outcome, 0) + 1
+                pass
+
+    def _count(self, name: str, value: Number = 1) -> None:
+        self._sums[name] = self._sums.get(name, 0) + value
+
+
+def _merged(one: Measures, other: Measures) -> Measures:
+    rows = [MinuteRow(minute=_moment(0), measures=each) for each in (one, other)]
+    return merged(rows, ())[()]
 
 
 class _Times(msgspec.Struct, rename="camel"):

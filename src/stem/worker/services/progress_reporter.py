@@ -11,6 +11,7 @@ from stem.contracts.broker import Broker
 from stem.core.delivery import Lease, Report
 from stem.core.errors import StemError
 from stem.worker.pool.in_flight import InFlightTask
+from stem.worker.services.metrics import TaskMetrics
 
 log = logging.getLogger("stem.worker")
 
@@ -21,8 +22,9 @@ PAUSE_SECONDS = 0.25
 class ProgressReporter:
     """Writes the latest report of each task. A failed write is not repeated: the next one is newer."""
 
-    def __init__(self, broker: Broker, worker: str) -> None:
+    def __init__(self, broker: Broker, worker: str, task_metrics: TaskMetrics | None = None) -> None:
         self._broker = broker
+        self._task_metrics = task_metrics
         self._worker = worker
         self._started: list[InFlightTask] = []
         self._reports: dict[Lease, tuple[InFlightTask, Report]] = {}
@@ -58,6 +60,8 @@ class ProgressReporter:
                     self._changed.wait()
                 started, self._started = self._started, []
                 reports, self._reports = self._reports, {}
+            if self._task_metrics is not None:
+                self._task_metrics.started([*started, *(task for task, _ in reports.values())])
             try:
                 if started:
                     self._write_started(started)

@@ -15,6 +15,7 @@ from stem.core.record import TaskError
 from stem.runtime.backoff import Backoff
 from stem.worker.pool.in_flight import InFlightTask
 from stem.worker.services import task_log
+from stem.worker.services.metrics import TaskMetrics
 from stem.worker.services.task_log import SuccessLog
 
 log = logging.getLogger("stem.worker")
@@ -39,11 +40,13 @@ class Settler:
         worker: str,
         settled: Callable[[Sequence[InFlightTask]], None],
         successes: SuccessLog,
+        task_metrics: TaskMetrics | None = None,
         count: Callable[[Sequence[Pair]], None] | None = None,
     ) -> None:
         """`count` gets the endings that the store has taken."""
         self._broker = broker
         self._successes = successes
+        self._task_metrics = task_metrics
         self._worker = worker
         self._settled = settled
         self._count_settled = count
@@ -65,6 +68,11 @@ class Settler:
             self._changed.notify()
         self._thread.join(timeout_seconds)
         self._is_abandoned = True
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the store did not take the last batch."""
+        return self._backoff.is_failing
 
     @property
     def is_alive(self) -> bool:
@@ -118,6 +126,8 @@ class Settler:
         self._write([(task, Ending(task.lease, Dead("not-storable", refusal), ending.run_seconds))])
 
     def _count(self, batch: list[Pair], refused: set[str]) -> None:
+        if self._task_metrics is not None:
+            self._task_metrics.ended(batch, refused)
         done: list[Pair] = []
         for task, ending in batch:
             if refused and ending.lease.id in refused:

@@ -191,6 +191,8 @@ def test_case_32_a_replacement_that_fails_fails_the_replaced(kit: Kit) -> None:
     handle = chain(other.s(), kit.keep.s()).submit()
     with pytest.raises(TaskFailed, match="broken 1"):
         handle.get()
+    status = handle.status()
+    assert (status.state, [failure.name for failure in status.failures]) == (State.FAILED, ["fragile"])
     kit.broken.clear()
     assert len(handle.resume()) == 1
     assert handle.get() == 1

@@ -12,6 +12,7 @@ from stem import (
     InvalidArguments,
     InvalidTask,
     Middleware,
+    Route,
     State,
     Stem,
     TaskContext,
@@ -73,6 +74,38 @@ def test_tasks_of_another_app_and_unique_tasks_are_refused(kit: Kit, app: Stem) 
     with pytest.raises(InvalidTask, match=r"is unique.*set\(unique=False\)"):
         group(single.s()).submit()
     group(single.s().set(unique=False)).submit()
+
+    @kit.app.task(debounce=5)
+    def late() -> None: ...
+
+    with pytest.raises(InvalidTask, match="A later call may cancel task"):
+        group(late.s()).submit()
+
+
+def test_a_singleton_in_a_chain_has_a_key_of_what_is_known_when_it_is_sent(kit: Kit) -> None:
+    @kit.app.task(name="one", singleton=True)
+    def one(what: int) -> int:
+        return what
+
+    @kit.app.task(singleton=True, key=["account"])
+    def per_account(what: int, account: str) -> int:
+        return what
+
+    with pytest.raises(InvalidTask, match="give it a key without 'what'"):
+        (kit.add.s(1) | one.s()).submit()
+    assert (kit.add.s(1) | per_account.s(account="a")).submit().get() == 1
+
+
+def test_routes_decide_about_tasks_of_a_canvas() -> None:
+    routes = [Route("add", queue="sums", tenant="acme"), Route("keep", broadcast=True)]
+    with Stem("memory://routed-canvas", routes=routes) as app:
+        kit = Kit(app)
+        with eager(app):
+            handle = (kit.add.s(1) | kit.add.s(2)).submit()
+            assert handle.get() == 3
+            assert {record.queue for record in kit.records(handle)} == {"sums"}
+            with pytest.raises(InvalidTask, match="is broadcast to all workers"):
+                (kit.add.s(1) | kit.keep.s()).submit()
 
 
 def test_ids_make_a_submit_repeatable_and_are_given_once(kit: Kit) -> None:

@@ -5,12 +5,13 @@ import os
 import msgspec
 import pytest
 
-from stem.core.delivery import Delivery, Lease
-from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
+from stem.core.delivery import Delivery, Ending, Lease
+from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry, Settlement
 from stem.core.record import TaskError
 from stem.runtime.framing import FrameReader, frame
 from stem.worker.isolate import wire
 from stem.worker.isolate.wire import BodyRequest, ExtendLease, IsolateReady, Message, PushRequest, RunEnded
+from support.builders import a_push
 
 ERROR = TaskError("ValueError", "böse", "stack", retryable=True)
 MESSAGES: list[Message] = [
@@ -62,6 +63,17 @@ def test_a_settlement_comes_out_as_it_went_in(settlement: Settlement) -> None:
     assert isinstance(message, RunEnded)
     assert (message.number, message.run_seconds, message.meta) == (9, 0.1, {"progress": {"fraction": 1}})
     assert wire.settlement_of(message) == settlement
+
+
+def test_an_ending_brings_meta_and_follow_ups_unless_it_was_settled_otherwise() -> None:
+    push = a_push()
+    frame = wire.encode_ending(9, Block(("r",)), 0.1, b"", {"valueOf": "r"}, (push,))
+    (message,) = wire.decode(FrameReader(), frame)
+    assert isinstance(message, RunEnded)
+    ending = wire.with_more(Ending(Lease("t", 1), Block(("r",)), 0.1, {"progress": 1}), message)
+    assert (ending.meta, ending.follow_ups) == ({"progress": 1, "valueOf": "r"}, (push,))
+    stopped = Ending(Lease("t", 1), Cancelled("revoked"), 0.1)
+    assert wire.with_more(stopped, message) == stopped
 
 
 def test_an_ending_without_progress_has_no_meta() -> None:

@@ -1,6 +1,7 @@
 -- Part of push and settle: decide what becomes of tasks that have just been stored as blocked, by their prerequisites, which are
 -- attached: each goes on waiting (event blocked, unless it was told), or can be claimed, or has ended. Returns those that have
--- ended; what that means for others is for carry_on. Prerequisites that have counted are struck. The first array names the tasks; the others pair each of them with its prerequisites, in their order.
+-- ended; what that means for others is for carry_on. Prerequisites that have counted are struck.
+-- The first array names the tasks; the others pair each of them with its prerequisites, in their order.
 -- Where some have ended, the others are looked at again, because they may wait for these.
 CREATE OR REPLACE FUNCTION block(_ns text, _ids text[], _waiting text[], _prerequisites text[], _is_told boolean) RETURNS text[]
 LANGUAGE plpgsql AS $$
@@ -32,7 +33,8 @@ BEGIN
                 WHERE x.ns = _ns AND x.id = e.prerequisite AND x.state IN ('succeeded', 'failed', 'cancelled') OFFSET 0
             ) r ON true
         ), counted AS MATERIALIZED (
-            SELECT id, count(*) FILTER (WHERE is_ok IS NULL)::integer AS living, count(*) FILTER (WHERE NOT is_ok)::integer AS failures,
+            SELECT id, count(*) FILTER (WHERE is_ok IS NULL)::integer AS living,
+                   count(*) FILTER (WHERE NOT is_ok)::integer AS failures,
                    (array_agg(error ORDER BY place) FILTER (WHERE NOT is_ok))[1] AS error
             FROM ends GROUP BY id
         ), decided AS MATERIALIZED (

@@ -34,7 +34,8 @@ BEGIN
                array_agg(r.error ORDER BY u.place, d.place), array_agg(d.entry ORDER BY u.place, d.place)
         INTO _sources, _oks, _errors, _entries
         FROM unnest(_ended) WITH ORDINALITY AS u (id, place) CROSS JOIN LATERAL (
-            SELECT x.id, x.dependents, s.is_ok, CASE WHEN NOT s.is_ok THEN prerequisite_error(x.id, x.name, x.state, x.error) END AS error
+            SELECT x.id, x.dependents, s.is_ok,
+                   CASE WHEN NOT s.is_ok THEN prerequisite_error(x.id, x.name, x.state, x.error) END AS error
             FROM records x CROSS JOIN LATERAL (SELECT x.state = 'succeeded' OR x.passes IS TRUE AS is_ok) s
             WHERE x.ns = _ns AND x.id = u.id AND x.dependents IS NOT NULL AND x.state IN ('succeeded', 'failed', 'cancelled')
             OFFSET 0
@@ -95,7 +96,8 @@ BEGIN
                 _ended := end_blocked(_ns, _end, _kinds, _missing, _causes);
             END IF;
             IF _counted IS NOT NULL AND false = ANY (_oks) THEN
-                PERFORM strike(_ns, array_agg(s.id), array_agg(s.entry)) FROM unnest(_sources, _oks, _entries) AS s (id, is_ok, entry)
+                PERFORM strike(_ns, array_agg(s.id), array_agg(s.entry))
+                FROM unnest(_sources, _oks, _entries) AS s (id, is_ok, entry)
                 JOIN unnest(_counted) AS c (entry) ON c.entry = s.entry WHERE NOT s.is_ok;
             END IF;
             IF _late IS NOT NULL THEN

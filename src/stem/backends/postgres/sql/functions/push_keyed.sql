@@ -82,12 +82,14 @@ BEGIN
             DELETE FROM uniques u WHERE u.ns = _ns AND u.key = _key AND u.id = _one.id;
         ELSIF _key IS NOT NULL THEN
             UPDATE messages m
-            SET unique_key = _key, due_at = CASE WHEN m.place = 3 THEN m.due_at ELSE least(m.due_at, _since + _one.max_delay::float8) END,
+            SET unique_key = _key,
+                due_at = CASE WHEN m.place = 3 THEN m.due_at ELSE least(m.due_at, _since + _one.max_delay::float8) END,
                 place = CASE WHEN m.place = 1 AND _since + _one.max_delay::float8 <= _now THEN 0 ELSE m.place END
             WHERE m.ns = _ns AND m.id = _one.id;
             IF NOT FOUND THEN  -- it ended at once
                 PERFORM release_keys(_ns, ARRAY[_key], ARRAY[_one.id],
-                                     ARRAY(SELECT r.id FROM records r WHERE r.ns = _ns AND r.id = _one.id AND r.state = 'cancelled'));
+                                     ARRAY(SELECT r.id FROM records r
+                                           WHERE r.ns = _ns AND r.id = _one.id AND r.state = 'cancelled'));
             END IF;
         END IF;
         RETURN NEXT;

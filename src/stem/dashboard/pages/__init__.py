@@ -1,0 +1,1 @@
+"""The pages, one file each: what is read for a template."""

@@ -1,0 +1,87 @@
+"""Log in and out."""
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from stem.core.errors import ConfigError
+from stem.dashboard.access.attempts import LoginAttempts
+from stem.dashboard.access.gate import Gate, peer_of
+from stem.dashboard.access.roles import Endpoint, needs
+from stem.dashboard.access.sessions import COOKIE
+from stem.dashboard.access.users import User
+from stem.dashboard.desk import desk_of, page, refusal
+from stem.dashboard.handling import read_form
+
+WRONG = "That is not right; check both, and try again."
+
+
+class LoginPages:
+    def __init__(self) -> None:
+        self._attempts = LoginAttempts()
+
+    def endpoints(self) -> tuple[Endpoint, Endpoint, Endpoint]:
+        return needs(None)(self._form), needs(None)(self._log_in), needs(None)(self._log_out)
+
+    async def _form(self, request: Request) -> Response:
+        if not desk_of(request).gate.access.has_form:
+            return RedirectResponse(_home(request), status_code=303)
+        return _login_page(request, "")
+
+    async def _log_in(self, request: Request) -> Response:
+        gate, peer = desk_of(request).gate, peer_of(request)
+        if (wait := self._attempts.wait_seconds(peer)) > 0:
+            return _login_page(request, f"Too many attempts; try again in {wait:.0f} s.", 429)
+        form = {name: values[-1] for name, values in (await read_form(request)).items()}
+        try:
+            user = await run_in_threadpool(_user, gate, form.get("name", "").strip(), form.get("password", ""))
+        except ConfigError as error:
+            return refusal(request, 503, str(error))
+        if user is None:
+            self._attempts.failed(peer)
+            return _login_page(request, WRONG, 401)
+        gate.sessions.end(request.cookies.get(COOKIE, ""))
+        response = RedirectResponse(_home(request), status_code=303)
+        response.set_cookie(
+            COOKIE,
+            gate.sessions.begin(user),
+            max_age=int(gate.sessions.seconds),
+            path=_path(request),
+            secure=request.url.scheme == "https",
+            httponly=True,
+            samesite="strict",
+        )
+        return response
+
+    async def _log_out(self, request: Request) -> Response:
+        desk_of(request).gate.sessions.end(request.cookies.get(COOKIE, ""))
+        response = RedirectResponse(f"{_home(request)}login", status_code=303)
+        response.delete_cookie(COOKIE, path=_path(request))
+        return response
+
+
+def _user(gate: Gate, name: str, password: str) -> User | None:
+    """A user of the password file, or whoever has the token."""
+    if gate.passwords is not None and name and (role := gate.passwords.check(name, password)) is not None:
+        return User(name, role, "password")
+    return User("token", "operator", "token") if password and gate.is_token(password) else None
+
+
+def _login_page(request: Request, problem: str, status: int = 200) -> Response:
+    access = desk_of(request).gate.access
+    return page(
+        request,
+        "login.html",
+        status,
+        title="Log in",
+        problem=problem,
+        has_names=access.password_file is not None,
+    )
+
+
+def _home(request: Request) -> str:
+    return f"{request.scope.get('root_path', '')}/"
+
+
+def _path(request: Request) -> str:
+    return request.scope.get("root_path", "") or "/"

@@ -1,0 +1,178 @@
+"""Canvases: how far they are, and one of them as a tree with the path that decided how long it took."""
+
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from stem.client.canvas.handle import CanvasStatus
+from stem.client.canvas.shape import read_shape
+from stem.core.errors import StemError, StoreUnavailable
+from stem.core.lifecycle import TERMINAL, State
+from stem.core.prerequisites import CANVAS
+from stem.core.record import TaskFilter, TaskRecord, moment
+from stem.observe.task import cause_of
+
+if TYPE_CHECKING:
+    from stem.client.app import Stem
+    from stem.client.canvas.tree import TreeLine
+
+LIST_SECONDS = 2.0  # for counting the tasks of all canvases of a list
+MOST_COUNTED = 5_000  # tasks of a canvas that a list counts; more are counted on its own page
+MOST_LINES = 500
+MOST_DEPTH = 12  # drawn; what is deeper is drawn as if it were here
+LARGE = 10_000  # tasks from which on a page is read anew less often
+STATES = (State.SUCCEEDED, State.RUNNING, State.RETRIED, State.QUEUED, State.CANCELLED, State.FAILED)
+
+
+class CanvasRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One canvas of a list. `status` is None where its tasks were not counted; `state` is then that of its join."""
+
+    record: TaskRecord
+    name: str | None = None
+    total: int | None = None
+    status: CanvasStatus | None = None
+    problem: str = ""
+
+    @property
+    def state(self) -> State:
+        return self.record.state if self.status is None else self.status.state
+
+    @property
+    def done(self) -> int | None:
+        return None if self.status is None else self.status.counts.get(State.SUCCEEDED, 0)
+
+
+class CanvasList(msgspec.Struct, frozen=True):
+    """`is_whole` is False if the time did not suffice to count the tasks of each."""
+
+    rows: list[CanvasRow]
+    cursor: str | None
+    is_whole: bool
+
+
+class DrawnLine(msgspec.Struct, frozen=True):
+    """A line of the tree as nested lists need it: whether it begins a list, and how many end before it. `begins` and `lasts`
+    say when it ran, in shares of the whole."""
+
+    line: "TreeLine"
+    opens: bool
+    closes: int
+    begins: float | None = None
+    lasts: float = 0.0
+
+    @property
+    def counts(self) -> list[tuple[State, int]]:
+        return in_order(self.line.counts)
+
+    @property
+    def is_task(self) -> bool:
+        return self.line.kind == "task"
+
+
+class CanvasView(msgspec.Struct, frozen=True, kw_only=True):
+    """`lines` are at most MOST_LINES of `line_count`. `depth` lists are open after the last of them."""
+
+    record: TaskRecord
+    status: CanvasStatus
+    lines: list[DrawnLine]
+    line_count: int
+    depth: int
+    started_at: datetime | None
+    finished_at: datetime | None
+    critical_seconds: float | None
+    cause: str | None
+
+    @property
+    def counts(self) -> list[tuple[State, int]]:
+        return in_order(self.status.counts)
+
+    @property
+    def done(self) -> int:
+        return self.status.counts.get(State.SUCCEEDED, 0)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, from when it was submitted."""
+        ended = self.finished_at if self.status.is_terminal else None
+        return None if ended is None else max(0.0, (ended - self.record.enqueued_at).total_seconds())
+
+    @property
+    def is_large(self) -> bool:
+        return self.status.total >= LARGE
+
+
+def canvases(
+    app: "Stem", *, limit: int, cursor: str | None = None, clock: Callable[[], float] = time.monotonic
+) -> CanvasList:
+    """Return one page of canvases, newest first. Counts their tasks for LIST_SECONDS at most."""
+    page = app.store.results.page(TaskFilter(name=CANVAS), limit=limit, cursor=cursor)
+    end, is_whole = clock() + LIST_SECONDS, True
+    rows: list[CanvasRow] = []
+    for record in page.items:
+        is_whole = is_whole and clock() < end
+        rows.append(_row(app, record) if is_whole else CanvasRow(record=record))
+    return CanvasList(rows, page.cursor, is_whole)
+
+
+def canvas(app: "Stem", canvas_id: str) -> CanvasView:
+    """Return a canvas as it is now. Raises TaskNotFound."""
+    status, lines = app.canvas(canvas_id).tree()
+    record = app.store.results.get([canvas_id], past_retention=True)[canvas_id]
+    started_at = min((line.started_at for line in lines if line.started_at is not None), default=None)
+    finished_at = max((line.finished_at for line in lines if line.finished_at is not None), default=None)
+    until = (finished_at if status.is_terminal else None) or moment(app.store.upkeep.now())
+    drawn = _drawn(lines[:MOST_LINES], started_at, until)
+    critical = [line.seconds for line in lines if line.is_critical and line.seconds is not None]
+    return CanvasView(
+        record=record,
+        status=status,
+        lines=drawn,
+        line_count=len(lines),
+        depth=sum(each.opens - each.closes for each in drawn),
+        started_at=started_at,
+        finished_at=finished_at,
+        critical_seconds=sum(critical) if critical else None,
+        cause=cause_of(record) if status.is_terminal else None,
+    )
+
+
+def in_order(counts: dict[State, int]) -> list[tuple[State, int]]:
+    """Counts above 0: what has succeeded first, what has failed last."""
+    return [(state, counts[state]) for state in STATES if counts.get(state)]
+
+
+def _row(app: "Stem", record: TaskRecord) -> CanvasRow:
+    try:
+        shape = read_shape(app.store, record)
+        total = sum(len(entry.ids) for entry in shape.entries if not entry.aside)
+        if total > MOST_COUNTED:
+            return CanvasRow(record=record, name=shape.name, total=total)
+        status = app.canvas(record.id).status()
+        return CanvasRow(record=record, name=status.name, total=status.total, status=status)
+    except StoreUnavailable:
+        raise
+    except (StemError, msgspec.MsgspecError) as error:  # one that cannot be read must not hide the others
+        return CanvasRow(record=record, problem=str(error))
+
+
+def _drawn(lines: Iterable["TreeLine"], started_at: datetime | None, until: datetime) -> list[DrawnLine]:
+    span = 0.0 if started_at is None else (until - started_at).total_seconds()
+    drawn: list[DrawnLine] = []
+    depth = -1
+    for line in lines:
+        here = max(0, min(line.depth, depth + 1, MOST_DEPTH))
+        when: dict[str, Any] = {}
+        if started_at is not None and line.started_at is not None and span > 0:
+            ended = line.finished_at if _has_ended(line) and line.finished_at is not None else until
+            when["begins"] = min(1.0, max(0.0, (line.started_at - started_at).total_seconds() / span))
+            when["lasts"] = min(1.0 - when["begins"], max(0.0, (ended - line.started_at).total_seconds() / span))
+        drawn.append(DrawnLine(line, opens=here > depth, closes=max(0, depth - here), **when))
+        depth = here
+    return drawn
+
+
+def _has_ended(line: "TreeLine") -> bool:
+    return line.state in TERMINAL if line.state is not None else all(state in TERMINAL for state in line.counts)

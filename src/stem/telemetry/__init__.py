@@ -1,0 +1,1 @@
+"""What Stem tells about itself: metrics, traces and probes. OpenTelemetry and Prometheus are optional and imported late."""
