@@ -15,10 +15,13 @@ import pytest
 
 from acceptance.lab import Lab
 from acceptance.shell import STEM, Shell
+from stem import Stem, chain
 from stem.contracts.schedules import ScheduleEntry, ScheduleState
 from stem.contracts.store import Store
 from stem.core.heartbeat import Heartbeat
 from stem.core.record import moment
+from stem.core.settings.app import Settings
+from stem.worker.supervisor import Worker
 from support.asking import WORKER, fail_for_good, push_and_claim
 from support.beside import takes_less_than
 from support.builders import a_push, dead, retry
@@ -149,6 +152,17 @@ def test_scripts_read_what_people_see(shell: Shell) -> None:
     assert (schedule["id"], schedule["state"]) == ("nightly-synchronisation", "on")
     assert {queue["queue"] for queue in shell.json("observe", "queues")["queues"]} >= {QUEUE}
     assert len(shell.json("observe", "tasks")["tasks"]) == 2
+
+
+def test_a_canvas_shows_how_far_it_is(shell: Shell) -> None:
+    with Stem(f"sqlite:///{shell.directory}/stem.db", settings=Settings()) as app:
+        work = app.task(name="work")(lambda: None)
+        handle = chain(work.si(), work.si()).submit()
+        (found,) = shell.json("observe", "canvas")["canvases"]
+        assert (found["id"], found["total"], found["state"]) == (handle.id, 2, "queued")
+        with Worker(app, in_process=True):
+            handle.get(20)
+    assert "2 of 2" in shell.out("observe", "canvas") and "succeeded" in shell.out("observe", "canvas")
 
 
 def test_without_a_terminal_changes_are_lines(shell: Shell, local_store: Store) -> None:

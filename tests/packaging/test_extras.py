@@ -20,10 +20,12 @@ EXTRA_OF = {
     "stem.control.transports.http_endpoint": "http",
     "stem.control.transports.http_app": "http",
     "stem.control.transports.http_connection": "http",
+    "stem.cli.top.dialogs": "top",
+    "stem.cli.top.screen": "top",
     "stem.pipeline": "spark",
     "pyspark_stem": "spark",
 }
-EXTRAS = ("", "redis", "postgres", "spark", "http", "otel", "all")
+EXTRAS = ("", "redis", "postgres", "spark", "http", "top", "otel", "all")
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys, stem
