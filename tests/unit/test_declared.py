@@ -13,8 +13,15 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
-# Packages whose import name is not their own, and what comes with exactly PySpark's version: the bridge to Java, Connect.
-IMPORTED_AS = {"pyyaml": ["yaml"], "pyspark": ["pyspark", "py4j", "grpc"], "opentelemetry-api": ["opentelemetry"]}
+# Packages whose import name is not their own, and what comes with exactly PySpark's version (the bridge to Java, Connect) or
+# is part of Jinja's interface.
+IMPORTED_AS = {
+    "argon2-cffi": ["argon2"],
+    "jinja2": ["jinja2", "markupsafe"],
+    "opentelemetry-api": ["opentelemetry"],
+    "pyspark": ["pyspark", "py4j", "grpc"],
+    "pyyaml": ["yaml"],
+}
 
 # Looked for in a user's own program, and left alone where that has none.
 OF_THE_USER = {"django", "asgiref"}
