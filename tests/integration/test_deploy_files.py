@@ -57,7 +57,7 @@ def queries() -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Samples]:
+def exposed(tmp_path_factory: pytest.TempPathFactory) -> Samples:
     """What a worker that has seen everything, and a scheduler, say on /metrics."""
     directory, probe, beat = tmp_path_factory.mktemp("deploy"), Probe(), Probe()
     (directory / "shop.py").write_text(APP)
@@ -84,7 +84,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Samples]:
     finally:
         outage.close()
         worker.clean_up()
-    yield {name: [dict(labels) for labels in by_labels] for name, by_labels in found.items()}
+    return {name: [dict(labels) for labels in by_labels] for name, by_labels in found.items()}
 
 
 @pytest.mark.parametrize(("title", "query"), list(queries()))
@@ -108,6 +108,7 @@ def test_the_files_ask_for_most_of_what_there_is(exposed: Samples) -> None:
 
 def _is_matched(labels: dict[str, str], wanted: list[tuple[str, str, str]]) -> bool:
     return all(
-        name in labels and (text.startswith("$") or re.fullmatch(text if how == "=~" else re.escape(text), labels[name]))
+        name in labels
+        and (text.startswith("$") or re.fullmatch(text if how == "=~" else re.escape(text), labels[name]))
         for name, how, text in wanted
     )

@@ -14,7 +14,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 # Packages whose import name is not their own, and what comes with exactly PySpark's version: the bridge to Java, Connect.
-IMPORTED_AS = {"pyyaml": ["yaml"], "pyspark": ["pyspark", "py4j", "grpc"], "opentelemetry-api": ["opentelemetry"]}
+IMPORTED_AS = {
+    "pyyaml": ["yaml"],
+    "pyspark": ["pyspark", "py4j", "grpc"],
+    "opentelemetry-api": ["opentelemetry"],
+    "prometheus-client": ["prometheus_client"],
+}
 
 # Looked for in a user's own program, and left alone where that has none.
 OF_THE_USER = {"django", "asgiref"}

@@ -20,6 +20,7 @@ from stem.core.delivery import Delivery
 from stem.core.envelope import Envelope, Push, Receipt
 from stem.core.errors import InvalidTask, UsageError
 from stem.core.text.encode import encode_json
+from stem.telemetry import tracing
 
 if TYPE_CHECKING:
     from stem.client.app import Stem
@@ -138,7 +139,7 @@ class TaskContext:
 
     @property
     def logger(self) -> "TaskLogger":
-        """`stem.task.<name>`; its records carry task_id, task_name, queue, attempt and worker."""
+        """`stem.task.<name>`; its records carry task_id, task_name, queue, attempt, worker and, if it is traced, trace_id."""
         if self._logger is None:
             self._logger = TaskLogger(self)
         return self._logger
@@ -317,13 +318,15 @@ class TaskLogger(LoggerAdapter[Logger]):
     """Adds the task's fields to those that the caller gives."""
 
     def __init__(self, context: TaskContext) -> None:
-        fields = {
+        fields: dict[str, object] = {
             "task_id": context.id,
             "task_name": context.name,
             "queue": context.queue,
             "attempt": context.attempt,
             "worker": context.worker,
         }
+        if trace_id := tracing.current_trace_id():
+            fields["trace_id"] = trace_id
         super().__init__(getLogger(f"stem.task.{context.name}"), fields)
 
     def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
