@@ -20,10 +20,13 @@ EXTRA_OF = {
     "stem.control.transports.http_endpoint": "http",
     "stem.control.transports.http_app": "http",
     "stem.control.transports.http_connection": "http",
+    "stem.control.transports.http_server": "http",
+    "stem.telemetry.health_app": "http",
+    "stem.telemetry.prometheus": "metrics",
     "stem.pipeline": "spark",
     "pyspark_stem": "spark",
 }
-EXTRAS = ("", "redis", "postgres", "spark", "http", "otel", "all")
+EXTRAS = ("", "redis", "postgres", "spark", "http", "metrics", "otel", "all")
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys, stem
