@@ -20,6 +20,7 @@ NOUNS = (
     "routing",
     "dlq",
     "observe",
+    "top",
     "schedule",
     "beat",
     "health",
@@ -130,7 +131,8 @@ class Root(LazyGroup):
 @click.group(
     cls=Root,
     homes={noun: f"stem.cli.{noun}" for noun in NOUNS}
-    | {noun: f"stem.cli.{noun}.group:{noun}" for noun in ("worker", "observe", "schedule", "pipeline")},
+    | {noun: f"stem.cli.{noun}.group:{noun}" for noun in ("worker", "observe", "schedule", "pipeline")}
+    | {"top": "stem.cli.top.command"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 fine, 1 not found, 64 usage or configuration, 70 failure.",
 )

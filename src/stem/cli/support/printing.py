@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _GAP = "  "
 _LEAST_WIDTH = 8  # of a column that shrinks
-_COLOURS = {
+STATE_COLOURS = {
     **dict.fromkeys(("succeeded", "ok", "on"), "green"),
     **dict.fromkeys(("running", "started"), "cyan"),
     **dict.fromkeys(("retried", "paused", "draining", "late", "throttled", "requeued"), "yellow"),
@@ -63,7 +63,7 @@ def table(
 
 def coloured(state: str) -> str:
     """Colour a state, unless NO_COLOR is set; `click.echo` takes colours out where there is no terminal."""
-    colour = None if os.environ.get("NO_COLOR") else _COLOURS.get(state)
+    colour = None if os.environ.get("NO_COLOR") else STATE_COLOURS.get(state)
     return state if colour is None else click.style(state, fg=colour)
 
 

@@ -1,0 +1,1 @@
+"""`stem top`: queues, workers, tasks and failures on one live screen."""

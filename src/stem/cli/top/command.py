@@ -1,0 +1,39 @@
+"""`stem top`: choose between the live screen, a snapshot as text, and JSON."""
+
+import sys
+
+import click
+
+from stem.cli.support import printing, times
+from stem.cli.support.stores import Session, check_exists, check_shared, in_session
+from stem.core.errors import ConfigError
+
+
+@click.command()
+@click.option("--every", type=times.DURATION, default=2.0, show_default="2s", help="Refresh this often.")
+@in_session
+def top(session: Session, every: float) -> None:
+    """Show queues, workers, tasks and failures on one live screen.
+
+    Keys: Tab moves between tables, Enter opens a task, p pauses and r resumes a queue, x revokes a task, y replays a dead
+    letter, q quits. Without a terminal, or with --json, it prints a snapshot and ends.
+
+    \b
+    Example: stem top --every 1s
+    """
+    from stem import Stem
+    from stem.cli.top.reading import TopStore, print_snapshot
+
+    with Stem(settings=check_exists(check_shared(session.settings()))) as app:
+        store = TopStore(app)
+        first = store.read()
+        if session.as_json:
+            printing.json(first.shape())
+        elif sys.stdin.isatty() and sys.stdout.isatty():
+            try:
+                from stem.cli.top.screen import TopApp
+            except ImportError as error:
+                raise ConfigError("stem top needs Textual; run: pip install 'stem-tasks[top]'") from error
+            TopApp(store, first, every).run()
+        else:
+            print_snapshot(first)
