@@ -24,7 +24,19 @@ from stem.dashboard.actions import workers as worker_actions
 from stem.dashboard.desk import Desk, refusal
 from stem.dashboard.handling import action_route, page_route
 from stem.dashboard.live import LiveFeed
-from stem.dashboard.pages import audit, canvases, events, letters, overview, queues, schedules, spark, task, tasks, workers
+from stem.dashboard.pages import (
+    audit,
+    canvases,
+    events,
+    letters,
+    overview,
+    queues,
+    schedules,
+    spark,
+    task,
+    tasks,
+    workers,
+)
 from stem.dashboard.pages.login import LoginPages
 from stem.dashboard.rendering import Templates
 
