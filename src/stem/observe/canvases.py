@@ -74,6 +74,12 @@ class DrawnLine(msgspec.Struct, frozen=True):
         return in_order(self.line.counts)
 
     @property
+    def tone(self) -> str:
+        """The state of its bar."""
+        states = [self.line.state] if self.line.state is not None else list(self.line.counts)
+        return states[0].value if len(states) == 1 else "several"
+
+    @property
     def is_critical(self) -> bool:
         """What was cancelled has held up nothing."""
         return self.line.is_critical and self.line.state is not State.CANCELLED
