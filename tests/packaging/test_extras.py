@@ -23,10 +23,12 @@ EXTRA_OF = {
     "stem.control.transports.http_server": "http",
     "stem.telemetry.health_app": "http",
     "stem.telemetry.prometheus": "metrics",
+    "stem.dashboard": "dashboard",
+    "stem.cli.top": "top",
     "stem.pipeline": "spark",
     "pyspark_stem": "spark",
 }
-EXTRAS = ("", "redis", "postgres", "spark", "http", "metrics", "otel", "all")
+EXTRAS = ("", "redis", "postgres", "spark", "http", "metrics", "dashboard", "top", "otel", "all")
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys, stem
