@@ -1,7 +1,14 @@
 """`stem top`, driven by its keys over a real store with real workers; and as text where there is no terminal."""
 
 import asyncio
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +16,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
-from acceptance.shell import Shell
+from acceptance.shell import STEM, Shell
 from stem import Stem
 from stem.cli.top.dialogs import Confirm, TaskScreen
 from stem.cli.top.reading import TopStore
@@ -149,3 +156,26 @@ def test_without_a_terminal_it_is_a_snapshot(app: Stem, shell: Shell, namespace:
     assert max(map(len, printed.splitlines())) <= 80, printed
     found = there.json("top")
     assert (found["dead"], found["workers"], found["failures"][0]["id"]) == (1, ["alpha"], "failed-one")
+
+
+def test_on_a_terminal_it_fills_the_screen_until_q(app: Stem, shell: Shell, namespace: str) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    there = shell.at(STEM_BROKER_URL=app.settings.broker_url, STEM_NAMESPACE=namespace, TERM="xterm-256color")
+    process = subprocess.Popen(
+        [STEM, "top"], cwd=there.directory, env=there.variables, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        while b"failed-one" not in seen:
+            seen += os.read(ours, 65536)
+        os.write(ours, b"q")
+        with suppress(OSError):  # the other end is closed
+            while os.read(ours, 65536):
+                pass
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)

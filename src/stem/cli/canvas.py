@@ -52,7 +52,13 @@ def list_canvases(session: Session, limit: int, cursor: str | None) -> None:
         (status.id, status.name or "", status.state, _share(status), times.age(record.enqueued_at, now))
         for record, status in found
     ]
-    printing.table(("id", "name", "state", "done", "submitted"), rows, empty="There is no canvas.", shrink=("name",))
+    printing.table(
+        ("id", "name", "state", "done", "submitted"),
+        rows,
+        empty="There is no canvas.",
+        shrink=("name",),
+        states=("state",),
+    )
     if page.cursor is not None:
         printing.more(session.command("canvas", "list", limit=limit, cursor=page.cursor))
 

@@ -131,6 +131,7 @@ def list_tasks(
         empty="No task matches.",
         shrink=("task", "queue"),
         notes=[printing.error(record.error) for record in page.items],
+        states=("state",),
     )
     if page.cursor is not None:
         again = {"state": state, "queue": queue, "name": name, "limit": limit, "cursor": page.cursor}

@@ -34,6 +34,7 @@ def list_schedules(session: Session) -> None:
         [_row(each, now) for each in found],
         empty="There are no schedules; add one with: stem schedule add ID --task NAME --spec '0 2 * * *'",
         shrink=("task", "schedule"),
+        states=("state",),
     )
     for entry_id in broken:
         click.echo(

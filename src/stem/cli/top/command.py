@@ -29,7 +29,7 @@ def top(session: Session, every: float) -> None:
         first = store.read()
         if session.as_json:
             printing.json(first.shape())
-        elif sys.stdin.isatty() and sys.stdout.isatty():
+        elif all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # Textual draws on stderr
             try:
                 from stem.cli.top.screen import TopApp
             except ImportError as error:

@@ -165,7 +165,7 @@ _COLUMNS = ("worker", "host", "pid", "state", "age", "running", "queues", "memor
 
 def _print(reports: Iterable[Report]) -> None:
     shrink = ("host", "queues", "counters")
-    printing.table(_COLUMNS, map(_row, reports), empty="No worker is running.", shrink=shrink)
+    printing.table(_COLUMNS, map(_row, reports), empty="No worker is running.", shrink=shrink, states=("state",))
 
 
 def _row(report: Report) -> tuple[object, ...]:
