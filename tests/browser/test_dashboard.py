@@ -10,6 +10,7 @@ from stem.core.lifecycle import State
 from stem.dashboard.navigation import NAVIGATION
 from stem.observe.dead_letters import letters
 from support.builders import a_push, dead
+from support.canvases import settle_all, submitted
 from support.dashboards import ServedDashboard, furnish
 from support.until import until
 from support.working import WorkerProcess
@@ -136,6 +137,28 @@ def test_the_theme_is_switched_and_remembered(page: Page) -> None:
     page.get_by_role("button", name="Theme").click()
     page.reload()
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != before
+
+
+@pytest.mark.parametrize("width", [1280, 380])
+def test_a_failed_canvas_is_resumed_and_its_page_follows_by_itself(app: Stem, page: Page, width: int) -> None:
+    handle = submitted(app, "orders.fetch", ["orders.clean", "orders.check"], "reports.send", name="nightly")
+    settle_all(app, failing=["orders.check"])
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto("/canvases")
+    page.get_by_role("link", name="nightly").click()
+    expect(page.locator(".failures")).to_contain_text("orders.check")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert [each["id"] for each in found["violations"] if each["impact"] in ("serious", "critical")] == []
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Do it").click()
+    expect(page.locator("#notice")).to_contain_text("Replayed 1 task")
+    page.reload()
+    expect(page.locator("[data-live]")).to_be_attached()
+    settle_all(app)
+    expect(page.locator(".sub .state")).to_have_text("succeeded", timeout=20_000)
+    assert handle.status().state is State.SUCCEEDED
 
 
 def count_some(app: Stem) -> None:

@@ -20,12 +20,16 @@ EXTRA_OF = {
     "stem.control.transports.http_endpoint": "http",
     "stem.control.transports.http_app": "http",
     "stem.control.transports.http_connection": "http",
+    "stem.control.transports.http_server": "http",
+    "stem.telemetry.health_app": "http",
+    "stem.telemetry.prometheus": "metrics",
+    "stem.dashboard": "dashboard",
     "stem.cli.top.dialogs": "top",
     "stem.cli.top.screen": "top",
     "stem.pipeline": "spark",
     "pyspark_stem": "spark",
 }
-EXTRAS = ("", "redis", "postgres", "spark", "http", "top", "otel", "all")
+EXTRAS = ("", "redis", "postgres", "spark", "http", "metrics", "dashboard", "top", "otel", "all")
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys, stem

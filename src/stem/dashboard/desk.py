@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from stem.dashboard.access.gate import Gate
 from stem.dashboard.access.users import User
 from stem.dashboard.rendering import Templates
+from stem.dashboard.row_cache import RowCache
 
 if TYPE_CHECKING:
     from stem.client.app import Stem
@@ -28,6 +29,7 @@ class Desk:
     templates: Templates
     feed: "LiveFeed"
     lake: str | None = None
+    rows: RowCache = field(default_factory=RowCache)
 
     @property
     def store(self) -> "Store":

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,6 +24,7 @@ MOST_COUNTED = 5_000  # tasks of a canvas that a list counts; more are counted o
 MOST_LINES = 500
 MOST_DEPTH = 12  # drawn; what is deeper is drawn as if it were here
 LARGE = 10_000  # tasks from which on a page is read anew less often
+CALLBACKS = {"link": "on success", "link_error": "on failure"}  # lines that say what the next one is for
 STATES = (State.SUCCEEDED, State.RUNNING, State.RETRIED, State.QUEUED, State.CANCELLED, State.FAILED)
 
 
@@ -41,6 +42,10 @@ class CanvasRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.record.state if self.status is None else self.status.state
 
     @property
+    def counts(self) -> list[tuple[State, int]]:
+        return [] if self.status is None else in_order(self.status.counts)
+
+    @property
     def done(self) -> int | None:
         return None if self.status is None else self.status.counts.get(State.SUCCEEDED, 0)
 
@@ -55,11 +60,12 @@ class CanvasList(msgspec.Struct, frozen=True):
 
 class DrawnLine(msgspec.Struct, frozen=True):
     """A line of the tree as nested lists need it: whether it begins a list, and how many end before it. `begins` and `lasts`
-    say when it ran, in shares of the whole."""
+    say when it ran, in shares of the whole; `when` says when a callback runs."""
 
     line: "TreeLine"
     opens: bool
     closes: int
+    when: str = ""
     begins: float | None = None
     lasts: float = 0.0
 
@@ -68,18 +74,29 @@ class DrawnLine(msgspec.Struct, frozen=True):
         return in_order(self.line.counts)
 
     @property
+    def tone(self) -> str:
+        """The state of its bar."""
+        states = [self.line.state] if self.line.state is not None else list(self.line.counts)
+        return states[0].value if len(states) == 1 else "several"
+
+    @property
+    def is_critical(self) -> bool:
+        """What was cancelled has held up nothing."""
+        return self.line.is_critical and self.line.state is not State.CANCELLED
+
+    @property
     def is_task(self) -> bool:
         return self.line.kind == "task"
 
 
 class CanvasView(msgspec.Struct, frozen=True, kw_only=True):
-    """`lines` are at most MOST_LINES of `line_count`. `depth` lists are open after the last of them."""
+    """`lines` are at most MOST_LINES of `line_count`. `open_lists` are open after the last of them."""
 
     record: TaskRecord
     status: CanvasStatus
     lines: list[DrawnLine]
     line_count: int
-    depth: int
+    open_lists: int
     started_at: datetime | None
     finished_at: datetime | None
     critical_seconds: float | None
@@ -124,14 +141,15 @@ def canvas(app: "Stem", canvas_id: str) -> CanvasView:
     started_at = min((line.started_at for line in lines if line.started_at is not None), default=None)
     finished_at = max((line.finished_at for line in lines if line.finished_at is not None), default=None)
     until = (finished_at if status.is_terminal else None) or moment(app.store.upkeep.now())
-    drawn = _drawn(lines[:MOST_LINES], started_at, until)
-    critical = [line.seconds for line in lines if line.is_critical and line.seconds is not None]
+    drawn = _drawn(lines, started_at, until)
+    shown = drawn[:MOST_LINES]
+    critical = [each.line.seconds for each in drawn if each.is_critical and each.line.seconds is not None]
     return CanvasView(
         record=record,
         status=status,
-        lines=drawn,
-        line_count=len(lines),
-        depth=sum(each.opens - each.closes for each in drawn),
+        lines=shown,
+        line_count=len(drawn),
+        open_lists=sum(each.opens - each.closes for each in shown),
         started_at=started_at,
         finished_at=finished_at,
         critical_seconds=sum(critical) if critical else None,
@@ -159,19 +177,28 @@ def _row(app: "Stem", record: TaskRecord) -> CanvasRow:
 
 
 def _drawn(lines: Iterable["TreeLine"], started_at: datetime | None, until: datetime) -> list[DrawnLine]:
-    span = 0.0 if started_at is None else (until - started_at).total_seconds()
+    """A depth is at most one more than the one before it, whatever the shape says: it may have been forged."""
     drawn: list[DrawnLine] = []
-    depth = -1
+    depth, callback = -1, ("", -1)
     for line in lines:
+        if line.kind in CALLBACKS:
+            callback = (CALLBACKS[line.kind], line.depth)
+            continue
         here = max(0, min(line.depth, depth + 1, MOST_DEPTH))
-        when: dict[str, Any] = {}
-        if started_at is not None and line.started_at is not None and span > 0:
-            ended = line.finished_at if _has_ended(line) and line.finished_at is not None else until
-            when["begins"] = min(1.0, max(0.0, (line.started_at - started_at).total_seconds() / span))
-            when["lasts"] = min(1.0 - when["begins"], max(0.0, (ended - line.started_at).total_seconds() / span))
-        drawn.append(DrawnLine(line, opens=here > depth, closes=max(0, depth - here), **when))
+        when = callback[0] if line.aside and line.depth == callback[1] else ""
+        begins, lasts = _shares(line, started_at, until)
+        drawn.append(DrawnLine(line, here > depth, max(0, depth - here), when, begins, lasts))
         depth = here
     return drawn
+
+
+def _shares(line: "TreeLine", started_at: datetime | None, until: datetime) -> tuple[float | None, float]:
+    span = 0.0 if started_at is None else (until - started_at).total_seconds()
+    if started_at is None or line.started_at is None or span <= 0:
+        return None, 0.0
+    ended = line.finished_at if _has_ended(line) and line.finished_at is not None else until
+    begins = min(1.0, max(0.0, (line.started_at - started_at).total_seconds() / span))
+    return begins, min(1.0 - begins, max(0.0, (ended - line.started_at).total_seconds() / span))
 
 
 def _has_ended(line: "TreeLine") -> bool:

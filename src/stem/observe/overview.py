@@ -1,9 +1,14 @@
 """The state of a fleet on one page: queues, workers, rates, failures, and what needs attention first."""
 
+from collections.abc import Callable
+from datetime import timedelta
+
 import msgspec
 
+from stem.contracts.rollups import MinuteRow
 from stem.contracts.steering.revokes import Revokes
 from stem.contracts.store import Store
+from stem.core.record import moment
 from stem.observe.attention import Concern, concerns
 from stem.observe.dead_letters import letters
 from stem.observe.queues import QueueView, queues
@@ -63,18 +68,20 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         return sum(worker.concurrency for worker in self.workers)
 
 
-def overview(store: Store, revokes: Revokes, *, seconds: int) -> Overview:
-    """Read everything once; some ten calls to the store, however many tasks there are."""
-    span = period(store.upkeep.now(), seconds)
-    rows = read_rows(store, span)
+def overview(
+    store: Store, revokes: Revokes, *, seconds: int, read: Callable[[Store, Period], list[MinuteRow]] = read_rows
+) -> Overview:
+    """Read everything once; some ten calls to the store, however many tasks there are. `read` may know the rows already."""
+    now = store.upkeep.now()
+    span = period(now, seconds)
+    rows = read(store, span)
     lines, beats = queues(store, revokes, rows, span), workers(store)
     by_name = history_by((row for row in rows if row.name), span, ("name",))
     tasks = [TaskRates(name, history) for (name,), history in by_name.items() if name is not None]
     tasks.sort(key=lambda each: (-each.history.totals.failed, -each.history.totals.ended, each.name))
     has_dead = any(line.state.depth.dead for line in lines)
-    minute = int(store.upkeep.now()) // 60 * 60 - 60
     return Overview(
-        per_second=totals_of(row for row in rows if row.minute.timestamp() == minute).ended / 60,
+        per_second=_per_second(store, now),
         span=span,
         history=history_of(rows, span),
         queues=lines,
@@ -91,3 +98,8 @@ def overview(store: Store, revokes: Revokes, *, seconds: int) -> Overview:
             warnings=[],
         ),
     )
+
+
+def _per_second(store: Store, now: float) -> float:
+    last = moment(now // 60 * 60 - 60)
+    return totals_of(store.rollups.read(last, last + timedelta(minutes=1))).ended / 60

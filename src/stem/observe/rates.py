@@ -91,9 +91,19 @@ def period(now: float, seconds: int, *, most_points: int = MOST_POINTS) -> Perio
     return Period(datetime.fromtimestamp(since, UTC), datetime.fromtimestamp(until, UTC), step)
 
 
-def read_rows(store: Store, span: Period) -> list[MinuteRow]:
-    """Read the period once; `history_by` and `totals_by` can then group it in several ways."""
-    return list(store.rollups.read(span.since, span.until))
+def read_rows(store: Store, span: Period, keys: Sequence[str] = ("name", "queue")) -> list[MinuteRow]:
+    """Read the period once, and merge it to one row per step and value of these keys: a day of a large fleet has a hundred
+    thousand rows. `history_by` and `totals_by` can then group it in several ways."""
+    groups: dict[tuple[Any, ...], list[MinuteRow]] = {}
+    for row in store.rollups.read(span.since, span.until):
+        groups.setdefault((span.index(row.minute), *(getattr(row, key) for key in keys)), []).append(row)
+    starts = span.starts
+    return [
+        MinuteRow(
+            minute=starts[place], **dict(zip(keys, values, strict=True)), measures=merged(group, ()).get((), Measures())
+        )
+        for (place, *values), group in groups.items()
+    ]
 
 
 def history_of(rows: Iterable[MinuteRow], span: Period) -> RateHistory:

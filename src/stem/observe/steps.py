@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stem.client.store_connection import StoreConnection
 
 MOST_STEPS = 200
+BRIEF = 80  # bytes of a result that are shown on one line
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +55,7 @@ def _view(connection: "StoreConnection", task_id: str, step: Step) -> StepView:
             return StepView(kind="sleep" if kind == "sleep" else "wait", name=name, at=step.at, until=until)
     if step.name.startswith(EVENT):
         return _event(connection, task_id, step)
-    return StepView(kind="step", name=step.name, at=step.at, result=indented(step.payload))
+    return StepView(kind="step", name=step.name, at=step.at, result=_readable(step.payload))
 
 
 def _event(connection: "StoreConnection", task_id: str, step: Step) -> StepView:
@@ -62,7 +63,7 @@ def _event(connection: "StoreConnection", task_id: str, step: Step) -> StepView:
     name = stored_as.removesuffix(SIGNED) if keyring else stored_as
     data = opened(step.payload, task_id, name, keyring=keyring, namespace=connection.settings.namespace)
     is_refused = data is None or (bool(keyring) and not stored_as.endswith(SIGNED))
-    result = None if data is None or is_refused else indented(data)
+    result = None if data is None or is_refused else _readable(data)
     return StepView(kind="event", name=name, at=step.at, result=result, is_refused=is_refused)
 
 
@@ -76,6 +77,12 @@ def _waits_for(record: TaskRecord, views: Iterable[StepView], now: float) -> Ste
         if view.kind == "wait" and view.name not in sent and (view.until is None or view.until > moment(now)):
             return view
     return None
+
+
+def _readable(payload: msgspec.Raw) -> str:
+    """On one line where that is short."""
+    text = bytes(payload)
+    return text.decode(errors="replace") if len(text) <= BRIEF else indented(payload)
 
 
 def _moment(payload: msgspec.Raw) -> datetime | None:

@@ -92,24 +92,14 @@ class Scheduler:
 
     def start(self) -> None:
         """Store the declared entries and begin to enqueue. Raises StemError."""
-        app = self._app
         if self._health_address is not None:
             self._health = HealthServer(self._health_address, self._probed)
-        self._end_telemetry = otlp.set_up("METRICS", "TRACES", service="stem-beat", instance=self.name)
-        self._store_declared()
-        self._control = self._make_control()
-        self._control.start()
-        self._beat.start()
-        self._tickers = [
-            Ticker("heartbeat", HEARTBEAT_SECONDS, self._send_heartbeat),
-            Ticker("declared", DECLARE_SECONDS, self._store_declared),
-            Ticker("pruner", PRUNE_SECONDS, app.store.upkeep.prune),
-        ]
-        for ticker in self._tickers:
-            ticker.start()
-        otel_metrics.publish(self._probed.metrics)
-        self._probed.is_started = True
-        log.info("beat.started name=%s entries=%d", self.name, len(app.store.schedules.all()))
+        try:
+            self._start()
+        except BaseException:
+            if self._health is not None:
+                self._health.close()
+            raise
 
     def stop(self) -> None:
         self._steering.is_draining = True
@@ -135,6 +125,24 @@ class Scheduler:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _start(self) -> None:
+        app = self._app
+        self._end_telemetry = otlp.set_up("METRICS", "TRACES", service="stem-beat", instance=self.name)
+        self._store_declared()
+        self._control = self._make_control()
+        self._control.start()
+        self._beat.start()
+        self._tickers = [
+            Ticker("heartbeat", HEARTBEAT_SECONDS, self._send_heartbeat),
+            Ticker("declared", DECLARE_SECONDS, self._store_declared),
+            Ticker("pruner", PRUNE_SECONDS, app.store.upkeep.prune),
+        ]
+        for ticker in self._tickers:
+            ticker.start()
+        otel_metrics.publish(self._probed.metrics)
+        self._probed.is_started = True
+        log.info("beat.started name=%s entries=%d", self.name, len(app.store.schedules.all()))
 
     def _hear(self, _number: int, _frame: FrameType | None) -> None:
         self._stopped.set()

@@ -38,7 +38,7 @@ class HealthServer:
         self._server = server
         self._handed_over: socket.socket | None = None
         self.url = server.url
-        log.info("health.listening url=%s", self.url)
+        log.info("health.opened url=%s", self.url)
 
     def hand_over(self) -> "Probes":
         """Let another server take the address, and answer with the same app."""

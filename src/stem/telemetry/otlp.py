@@ -47,7 +47,7 @@ def set_up(*signals: Signal, service: str, instance: str) -> Callable[[], None]:
                 _set_up_metrics(service, instance) if signal == "METRICS" else _set_up_traces(service, instance)
             )
         except ImportError as error:
-            log.warning("otel.unavailable: %s is missing; pip install 'stem-tasks[otel]'", error.name)
+            log.warning("otel.skipped: %s is missing; pip install 'stem-tasks[otel]'", error.name)
     return lambda: _end(ends)
 
 
@@ -65,7 +65,7 @@ def _is_supported(signal: Signal) -> bool:
     named = f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"
     protocol = os.environ.get(named) or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or "http/protobuf"
     if protocol != "http/protobuf":
-        log.warning("otel.unavailable: Stem sends http/protobuf and not %s; change %s", protocol, named)
+        log.warning("otel.skipped: Stem sends http/protobuf and not %s; change %s", protocol, named)
     return protocol == "http/protobuf"
 
 

@@ -10,7 +10,7 @@ from stem import Stem
 from support.dashboards import ServedDashboard, served
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", "redis", "postgres"])
 def app(request: pytest.FixtureRequest, tmp_path: Path, namespace: str) -> Iterator[Stem]:
     with Stem(url_of(request.param, request, tmp_path), namespace=namespace) as made:
         yield made

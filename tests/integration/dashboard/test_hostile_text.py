@@ -62,3 +62,31 @@ def test_rows_of_live_events_are_escaped(app: Stem, board: ServedDashboard) -> N
         text += stream.readline().decode()
     connection.close()
     check(text, "/live")
+
+
+def test_names_of_canvases_steps_and_events_are_escaped(app: Stem, board: ServedDashboard) -> None:
+    import msgspec
+
+    from support.builders import a_push
+    from support.canvases import settle_all, submitted
+
+    handle = submitted(app, "fetch", "report", name=HOSTILE)
+    settle_all(app, failing=["fetch"], message=HOSTILE)
+    app.store.broker.push([a_push("t-steps")])
+    (delivery,) = app.store.broker.claim(["default"], limit=1, lease_seconds=60)
+    payload = msgspec.Raw(msgspec.json.encode(HOSTILE))
+    for name in (HOSTILE, f"wait:{HOSTILE}", "sleep:1"):
+        app.store.steps.record(delivery.lease, name, payload)
+    app.store.steps.send("t-steps", HOSTILE, payload)
+    (report,) = [each.id for each in handle.tree()[1] if each.name == "report" and each.id is not None]
+    for path in (
+        "/canvases",
+        f"/canvases/{handle.id}",
+        "/tasks/t-steps",
+        "/tasks/t-steps/timeline",
+        f"/tasks/{report}",
+    ):
+        answer = board.get(path)
+        assert answer.status == 200, path
+        check(answer.text, path)
+    assert "&lt;script&gt;" in board.get(f"/canvases/{handle.id}").text

@@ -1,5 +1,7 @@
 """Every page, with data and without, whole and in part, at the root and below it."""
 
+from pathlib import Path
+
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -7,7 +9,7 @@ from starlette.routing import Mount
 from stem import Stem
 from stem.dashboard import dashboard
 from stem.dashboard.navigation import NAVIGATION
-from support.dashboards import ServedDashboard, furnish, serving
+from support.dashboards import ServedDashboard, furnish, served, serving
 
 PAGES = [item.path for item in NAVIGATION]
 DETAILS = [
@@ -83,3 +85,14 @@ def test_an_overview_reads_the_minutes_that_workers_counted(app: Stem, board: Se
     words = board.get("/").words
     assert "1,300" in words and "data-chart" in board.get("/").text
     assert "shop.pay fails: 66 times" not in words  # 5 % of them
+
+
+def test_a_lake_shows_how_fresh_it_is_and_a_missing_one_what_to_do(app: Stem, tmp_path: Path) -> None:
+    from stem.pipeline.lake.lake import prepare_lake
+
+    with served(app, lake=str(tmp_path / "nothing")) as board:
+        assert "stem pipeline run" in board.get("/spark").words
+    prepare_lake(str(tmp_path / "lake"), "a store")
+    with served(app, lake=str(tmp_path / "lake")) as board:
+        answer = board.get("/spark")
+        assert answer.status == 200 and "current" in answer.words, answer.words

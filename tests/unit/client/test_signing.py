@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from stem import Exponential, Stem
-from stem.backends.memory.broker import MemoryBroker
 from stem.backends.memory.state import MemoryState
+from stem.backends.memory.tasks.broker import MemoryBroker
 from stem.client.run.admit import Admitted, admit
 from stem.core.delivery import TWO_PRIORITIES, DeadFilter, Delivery, Lease
 from stem.core.envelope import signed_bytes

@@ -139,3 +139,25 @@ def test_an_unknown_filter_of_a_page_is_refused() -> None:
         with pytest.raises(UsageError):
             search_of({field: text}, 0.0)
     assert search_of({"meta": "tenant=acme size=3"}, 0.0).meta == {"tenant": "acme", "size": 3}
+
+
+def test_a_period_is_merged_to_one_row_per_step_and_read_anew_only_when_it_may_have_changed(store: Store) -> None:
+    from datetime import UTC, datetime, timedelta
+
+    from stem.contracts.rollups import Measures, MinuteRow
+    from stem.dashboard.row_cache import RowCache
+    from stem.observe.rates import period, read_rows
+
+    span = period(store.upkeep.now(), 6 * 3600)
+    last = datetime.fromtimestamp(store.upkeep.now() // 300 * 300, UTC)
+    for worker in ("w1", "w2"):
+        minutes = [last - timedelta(minutes=10), last - timedelta(minutes=9)]
+        measures = Measures({"succeeded": 2})
+        store.rollups.put(MinuteRow(minute=at, name="a", queue="q", worker=worker, measures=measures) for at in minutes)
+    (row,) = read_rows(store, span)
+    assert (row.minute, row.worker, row.measures.sums["succeeded"]) == (last - timedelta(minutes=10), None, 8)
+    cache = RowCache()
+    assert cache.read(store, span) == [row]
+    store.rollups.put([MinuteRow(minute=last, name="b", measures=Measures({"succeeded": 1}))])
+    assert cache.read(store, span) == [row]
+    assert len(read_rows(store, span)) == 2

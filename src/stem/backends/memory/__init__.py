@@ -3,8 +3,6 @@
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
-from stem.backends.memory.broker import MemoryBroker
-from stem.backends.memory.deadletters import MemoryDeadLetters
 from stem.backends.memory.events import MemoryEvents
 from stem.backends.memory.heartbeats import MemoryHeartbeats
 from stem.backends.memory.history import MemoryHistory
@@ -18,8 +16,10 @@ from stem.backends.memory.rollups import MemoryRollups
 from stem.backends.memory.schedules import MemorySchedules
 from stem.backends.memory.staging import MemoryStaging
 from stem.backends.memory.state import MemoryState, StoreHandle
-from stem.backends.memory.steps import MemorySteps
 from stem.backends.memory.task_logs import MemoryTaskLogs
+from stem.backends.memory.tasks.broker import MemoryBroker
+from stem.backends.memory.tasks.deadletters import MemoryDeadLetters
+from stem.backends.memory.tasks.steps import MemorySteps
 from stem.contracts.store import Capabilities, Store
 from stem.core.settings.app import Settings
 from stem.runtime.clock import Clock, system_clock

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from stem.backends.memory.broker import MemoryBroker
 from stem.backends.memory.state import MemoryState, StoreHandle
+from stem.backends.memory.tasks.broker import MemoryBroker
 from stem.contracts.schedules import Scheduled, ScheduleEntry, Schedules, ScheduleState, event_of, versioned
 from stem.core.envelope import Push
 from stem.core.lifecycle import EventKind

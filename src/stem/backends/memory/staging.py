@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
 
-from stem.backends.memory.broker import MemoryBroker
 from stem.backends.memory.state import MemoryState
+from stem.backends.memory.tasks.broker import MemoryBroker
 from stem.contracts.staging import LEFTOVER_SECONDS, Calls, Part, Promotion, Staging, incomplete
 from stem.core.envelope import Push, decode
 from stem.core.errors import StoreRefused

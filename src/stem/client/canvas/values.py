@@ -64,6 +64,7 @@ class Values:
         self._records = records
         self._known: dict[str, StoredValue] = {}
         self._json: dict[str, bytes] = {}
+        self._trees: dict[str, Any] = {}  # of joins
         self._has_ended_chains = False
 
     def of(self, task_id: str) -> msgspec.Raw:
@@ -72,10 +73,11 @@ class Values:
         waiting, begun = [task_id], set[str]()
         while waiting:
             one = waiting[-1]
-            needed = [id for id in self._parts(one) if id not in self._json]
-            if one in self._json:
+            if one in self._json or self._has_own(one):
                 waiting.pop()
-            elif not needed:
+                continue
+            needed = [id for id in self._parts(one) if id not in self._json and not self._has_own(id)]
+            if not needed:
                 self._json[one] = self._assembled(one)
             elif one in begun:
                 raise ValueMissing(f"The value of task {one} depends on itself; its record was changed.")
@@ -134,6 +136,17 @@ class Values:
                 yield self._known[id]
                 waiting += reversed(list(self._direct_parts(self._known[id])))
 
+    def _has_own(self, task_id: str) -> bool:
+        """Take the value of a task that is not made of others, as most are; True if it is one."""
+        stored = self._known[task_id]
+        if not stored.has_value:
+            self._json[task_id] = msgspec.json.encode(failed_result(stored))
+        elif stored.name in JOINS or VALUE_OF in stored.meta:
+            return False
+        else:
+            self._json[task_id] = bytes(stored.payload)
+        return True
+
     def _parts(self, task_id: str) -> Iterable[str]:
         """The tasks that the value is made of."""
         stored = self._known[task_id]
@@ -155,17 +168,20 @@ class Values:
             return ()
         if isinstance(other := stored.meta.get(VALUE_OF), str):
             return (other,)
-        return ids_in(join_value(stored)) if stored.name in JOINS else ()
+        return ids_in(self._tree(stored)) if stored.name in JOINS else ()
+
+    def _tree(self, join: StoredValue) -> Any:
+        if join.id not in self._trees:
+            self._trees[join.id] = join_value(join)
+        return self._trees[join.id]
 
     def _assembled(self, task_id: str) -> bytes:
         stored = self._known[task_id]
-        if not stored.has_value:
-            return msgspec.json.encode(failed_result(stored))
         if (ended := self._ended_for(stored)) is not None:
             return self._json[ended]
         if isinstance(other := stored.meta.get(VALUE_OF), str):
             return self._json[other]
-        return self._filled(join_value(stored)) if stored.name in JOINS else bytes(stored.payload)
+        return self._filled(self._tree(stored))
 
     def _filled(self, tree: Any) -> bytes:
         match tree:

@@ -175,7 +175,7 @@ class TaskContext:
 
     @property
     def logger(self) -> TaskLogger:
-        """`stem.task.<name>`; its records carry task_id, task_name, queue, attempt and worker."""
+        """`stem.task.<name>`; its records carry task_id, task_name, queue, attempt, worker and, if it is traced, trace_id."""
         if self._logger is None:
             self._logger = TaskLogger(self)
         return self._logger

@@ -7,7 +7,7 @@ import msgspec
 from stem.control.dead_letters import replay_letters
 from stem.core.delivery import DeadFilter
 from stem.core.envelope import Envelope, check_id
-from stem.core.errors import DeadLetterNotFound, TaskNotFound, UsageError
+from stem.core.errors import DeadLetterNotFound, TaskEnded, TaskNotFound, UsageError
 from stem.dashboard.actions.replies import told
 from stem.dashboard.handling import ActionRequest, ActionResult
 from stem.dashboard.pages.tasks import VERBS, applies
@@ -59,7 +59,10 @@ def send_event(ask: ActionRequest) -> ActionResult:
     task_id, name = check_id(ask.path["task_id"]), ask.text("event")
     if name is None:
         raise UsageError("The event has no name; give the one that the task waits for.")
-    ask.desk.stem.send_event(task_id, name, _event_data(ask.form.get("data", "")))
+    try:
+        ask.desk.stem.send_event(task_id, name, _event_data(ask.form.get("data", "")))
+    except TaskEnded as error:
+        raise UsageError(str(error)) from error
     return ActionResult(f"Sent {name}. The first event of a name counts.", task_ids=(task_id,))
 
 

@@ -27,7 +27,6 @@ def canvas_page(ask: PageRequest) -> dict[str, Any]:
     return {
         "title": found.status.name or "Canvas",
         "found": found,
-        "status": found.status,
         "failures": found.status.failures[:MOST_FAILURES],
         "failed": sum(count for state, count in found.counts if state.value == "failed"),
         "most_lines": MOST_LINES,

@@ -14,7 +14,7 @@ def overview_page(ask: PageRequest) -> dict[str, Any]:
     chosen = ask.query.get("range", "1h")
     now = ask.store.upkeep.now()
     with ask.desk.revokes() as revokes:
-        found = overview(ask.store, revokes, seconds=RANGES.get(chosen, RANGES["1h"]))
+        found = overview(ask.store, revokes, seconds=RANGES.get(chosen, RANGES["1h"]), read=ask.desk.rows.read)
     return {
         "title": "Overview",
         "found": found,

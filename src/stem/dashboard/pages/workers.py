@@ -22,7 +22,7 @@ class WorkerGone(UsageError):
 
 def workers_page(ask: PageRequest) -> dict[str, Any]:
     span = period(ask.store.upkeep.now(), SECONDS)
-    histories = history_by(read_rows(ask.store, span), span, ("worker",))
+    histories = history_by(read_rows(ask.store, span, ("worker",)), span, ("worker",))
     return {"title": "Workers", "workers": workers(ask.store), "histories": histories}
 
 

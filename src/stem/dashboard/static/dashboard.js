@@ -24,7 +24,8 @@
   }
 
   function clock(at, all) {
-    const day = { day: "numeric", month: "short" }, time = { hour: "2-digit", minute: "2-digit", hour12: false };
+    const zone = { timeZone: "UTC" }; // as everywhere on the pages
+    const day = { ...zone, day: "numeric", month: "short" }, time = { ...zone, hour: "2-digit", minute: "2-digit", hour12: false };
     const isLong = all[all.length - 1] - all[0] > 2 * 86400;
     return new Date(at * 1000).toLocaleString("en-GB", isLong ? day : time);
   }
@@ -36,7 +37,7 @@
     charts.get(place.id)?.destroy();
     place.replaceChildren();
     const chart = new uPlot({
-      width: Math.max(200, place.clientWidth), height: 180,
+      width: Math.max(200, place.clientWidth), height: 180, tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       cursor: { y: false, points: { size: 6 } },
       legend: { markers: { width: 3, fill: () => "transparent", dash: (_, i) => ["", "solid", "dashed", "dotted"][told.series[i - 1] ? { 0: 1, 6: 2, 2: 3 }[tones[told.series[i - 1].tone][1][0] || 0] : 1] } },
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stem.backends.memory.endings import Endings
 from stem.backends.memory.state import MemoryState, MemoryTask
+from stem.backends.memory.tasks.endings import Endings
 from stem.core.delivery import Ending
 from stem.core.envelope import Push, Receipt, Supersedes, Unique
 from stem.core.errors import StoreRefused

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from stem.backends.memory.endings import Endings
-from stem.backends.memory.pushing import CallSoFar, MemoryPushing
 from stem.backends.memory.state import MemoryLetter, MemoryState, MemoryTask, StoreHandle
+from stem.backends.memory.tasks.endings import Endings
+from stem.backends.memory.tasks.pushing import CallSoFar, MemoryPushing
 from stem.contracts.broker import Broker
 from stem.contracts.steps import EVENT
 from stem.core import envelope as envelopes
