@@ -264,13 +264,14 @@ def waiting() -> int:
     return shop.app.store.broker.depth(["default"])["default"].ready
 
 
-def span() -> float:
-    """From the first start to the last success, read off the event log."""
+def span(name: str | None = None) -> float:
+    """From the first start to the last success, of all tasks or those of a name, read off the event log."""
     started, finished, offset = [], [], None
     while events := shop.app.store.events.read(offset, limit=10_000):
         offset = events[-1].offset
         for event in events:
-            if event.kind is EventKind.SUCCEEDED and event.started_at is not None:
+            is_counted = event.kind is EventKind.SUCCEEDED and name in (None, event.name)
+            if is_counted and event.started_at is not None:
                 started.append(event.started_at)
                 finished.append(event.at)
     return (max(finished) - min(started)).total_seconds()
