@@ -53,11 +53,11 @@ def test_it_says_where_it_is_serves_the_page_and_ends_cleanly_on_ctrl_c(tmp_path
     with running(tmp_path, "--port", "0") as (process, line):
         assert line.startswith("stem dashboard on http://127.0.0.1:")
         address = line.split()[-1]
-        until(lambda: "Overview" in urllib.request.urlopen(address, timeout=10).read().decode())
-        stream = urllib.request.urlopen(f"{address}live", timeout=10)  # an open page does not delay the end
-        assert stream.readline() == b"retry: 2000\n"
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        until(lambda: "Overview" in _page(address))
+        with urllib.request.urlopen(f"{address}live", timeout=10) as stream:  # an open page does not delay the end
+            assert stream.readline() == b"retry: 2000\n"
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=10)
         assert (process.returncode, out, err) == (0, "", "")
 
 
@@ -112,3 +112,8 @@ def a_store(directory: Path) -> None:
 def _environment(directory: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("STEM_")}
     return {**kept, "STEM_BROKER_URL": f"sqlite:///{directory}/stem.db"}
+
+
+def _page(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=10) as page:
+        return str(page.read().decode())

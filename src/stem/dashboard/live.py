@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock, Thread
@@ -69,7 +69,7 @@ class LiveFeed:
     def is_full(self) -> bool:
         return len(self._followers) >= MOST_PAGES
 
-    async def follow(self) -> AsyncIterator[News]:
+    async def follow(self) -> AsyncGenerator[News, None]:
         follower = _Follower(asyncio.get_running_loop())
         self._add(follower)
         try:

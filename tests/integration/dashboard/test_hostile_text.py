@@ -60,6 +60,7 @@ def test_rows_of_live_events_are_escaped(app: Stem, board: ServedDashboard) -> N
     text = ""
     while "event: changed" not in text or "<tr>" not in text:
         text += stream.readline().decode()
+    stream.close()
     connection.close()
     check(text, "/live")
 

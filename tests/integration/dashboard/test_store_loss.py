@@ -31,6 +31,7 @@ def test_a_page_says_that_the_store_is_away_and_comes_back_by_itself(tmp_path: P
             assert board.get("/queues").status == 200
             app.store.broker.push([a_push("a")])
             _read_until(news, b"event: changed\n")
+            news.close()
             stream.close()
     finally:
         outage.close()

@@ -1,10 +1,12 @@
 """Events: the newest ones, and those that follow as they happen."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from stem.core.lifecycle import EventKind
 from stem.dashboard.access.roles import needs
@@ -35,15 +37,30 @@ async def live_stream(request: Request) -> Response:
         return refusal(request, 503, "Too many pages follow the store; close some of them.")
     where = _filter(request.query_params) if request.query_params.get("events") else None
 
-    async def messages() -> AsyncIterator[str]:
+    async def messages() -> AsyncGenerator[str, None]:
         yield "retry: 2000\n\n"
-        async for news in desk.feed.follow():
-            if where is not None and news.events and (rows := _rows(request, news, where)):
-                yield _message("rows", rows)
-            yield ": alive\n\n" if news.kind == "alive" else _message(news.kind, news.problem)
+        async with aclosing(desk.feed.follow()) as feed:
+            async for news in feed:
+                if where is not None and news.events and (rows := _rows(request, news, where)):
+                    yield _message("rows", rows)
+                yield ": alive\n\n" if news.kind == "alive" else _message(news.kind, news.problem)
 
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(messages(), media_type="text/event-stream", headers=headers)
+    return LiveResponse(messages())
+
+
+class LiveResponse(StreamingResponse):
+    """Closes its generator whatever ends it, so that who has left is not told any more."""
+
+    def __init__(self, messages: AsyncGenerator[str, None]) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(messages, media_type="text/event-stream", headers=headers)
+        self._messages = messages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._messages.aclose()
 
 
 def _rows(request: Request, news: News, where: EventFilter) -> str:
