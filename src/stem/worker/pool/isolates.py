@@ -17,7 +17,6 @@ import msgspec
 from stem.core.errors import StemError
 from stem.runtime.process import resident_bytes
 from stem.telemetry import otlp
-from stem.telemetry.trace_ids import checked_trace_id
 from stem.telemetry.tracing import FLUSH_SECONDS
 from stem.worker.fork.client import ForkServerClient, make_handle
 from stem.worker.fork.protocol import AppLoaded, AppRefused, IsolateExited, IsolateStarted, Pong
@@ -367,5 +366,5 @@ def _log_output(isolate: IsolateState, lines: list[tuple[str, str]]) -> None:
         task_id, _, trace_id = tag.partition(TRACE_MARK)
         level, text = split_level(stream)
         first, _, more = text.partition("\n")
-        extra = extra_of(deliveries.get(task_id), task_id, more=more, trace_id=checked_trace_id(trace_id))
+        extra = extra_of(deliveries.get(task_id), task_id, more=more, trace_id=trace_id)
         output_log.log(level, "%s", first, extra=extra)
