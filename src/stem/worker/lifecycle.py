@@ -55,6 +55,7 @@ class RunningWorker:
         """`health` answers probes already. If control is to listen on its address, it listens for both."""
         self._health = health
         self._signals: tuple[otlp.Signal, ...] = ("METRICS",) if app is None else ("METRICS", "TRACES")
+        self._end_telemetry: Callable[[], None] = _nothing
         self.is_started = False
         self.watched_at: float | None = None  # by `watch`; None: nobody watches, as in an app that embeds the worker
         self._fail = fail
@@ -88,7 +89,9 @@ class RunningWorker:
             Ticker("revoke-follower", FOLLOW_SECONDS, self.steering.follow_revokes),
             Ticker("pruner", PRUNE_SECONDS, self._prune),
             Ticker("success-log", 1.0, services.success_log.tick),
-            Ticker("fork-server-ping", min(PING_SECONDS, settings.stall_seconds / 6), services.pool.ping),
+            Ticker(
+                "fork-server-ping", min(PING_SECONDS, settings.stall_seconds / 6), services.pool.fork_server_ping.send
+            ),
         ]
         if services.minute_counts is not None:
             self._tickers.append(
@@ -277,6 +280,10 @@ class RunningWorker:
             log.warning(
                 "signing.replies_unsigned: no control key can sign, so callers with keys accept no reply from here"
             )
+
+
+def _nothing() -> None:
+    """No telemetry was set up."""
 
 
 def _by_outcome(counts: Mapping[str, int]) -> Numbers:

@@ -45,7 +45,9 @@ class Steering:
         services = self._services
         if services.is_draining:
             return "draining"
-        silent_seconds = max(time.monotonic() - services.fetcher.polled_at, services.pool.unanswered_seconds)
+        silent_seconds = max(
+            time.monotonic() - services.fetcher.polled_at, services.pool.fork_server_ping.unanswered_seconds
+        )
         if silent_seconds > services.settings.stall_seconds / 2:
             return "wedged"
         return "paused" if services.paused and all(queue in services.paused for queue in services.queues) else "ok"

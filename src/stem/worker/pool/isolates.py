@@ -18,7 +18,6 @@ from stem.contracts.task_logs import LogLine
 from stem.core.errors import StemError
 from stem.runtime.process import resident_bytes
 from stem.telemetry import otlp
-from stem.telemetry.trace_ids import checked_trace_id
 from stem.telemetry.tracing import FLUSH_SECONDS
 from stem.worker.fork.client import ForkServerClient, make_handle
 from stem.worker.fork.protocol import AppLoaded, AppRefused, IsolateExited, IsolateStarted, Pong
@@ -379,7 +378,7 @@ def _log_output(isolate: IsolateState, lines: list[tuple[str, str]]) -> list[Log
         level, text = split_level(stream)
         first, _, more = text.partition("\n")
         delivery = deliveries.get(task_id)
-        extra = extra_of(delivery, task_id, more=more, trace_id=checked_trace_id(trace_id))
+        extra = extra_of(delivery, task_id, more=more, trace_id=trace_id)
         output_log.log(level, "%s", first, extra=extra)
         if task_id:
             attempt = 0 if delivery is None else delivery.attempt

@@ -16,13 +16,13 @@ from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.delivery import Ending, Report
 from stem.core.envelope import call_facts
 from stem.core.outcome import Died, Done, Interrupted, Outcome
-from stem.telemetry.trace_ids import checked_trace_id
 from stem.worker.fork.client import ForkServerClient
 from stem.worker.gc_tuning import collect_rarely
 from stem.worker.isolate import wire
 from stem.worker.pool.backlog import Backlog
 from stem.worker.pool.call_queue import CallQueue
 from stem.worker.pool.crashes import OomKills, after_crash, settlement_for
+from stem.worker.pool.fork_server_ping import ForkServerPing
 from stem.worker.pool.in_flight import InFlightTask, InFlightTasks
 from stem.worker.pool.isolate_state import IsolateState, RunTimes
 from stem.worker.pool.isolates import IsolateListener, Isolates
@@ -59,8 +59,7 @@ class Pool:
         self._client: ForkServerClient | None = None
         self._offered = 0  # counted by the threads that offer
         self._offer_lock = Lock()
-        self._finished = 0  # counted by the pool's thread
-        self._finished_at = 0.0
+        self._finished, self._finished_at = 0, 0.0  # by the pool's thread
         self._run_times = RunTimes()
         self._backlog = Backlog(self.isolates, self._run_times)
         self._terminator = Terminator(self.isolates, self._backlog, self._end)
@@ -69,10 +68,10 @@ class Pool:
         self._endings: list[tuple[InFlightTask, Ending]] = []
         self._calls = CallQueue(self._selector)
         self._post = self._calls.post
+        self.fork_server_ping = ForkServerPing(self.isolates, self._post)
         self._oom_kills = OomKills()
         self._is_draining = False
         self._is_stopped = False
-        self._pinged_at: float | None = None  # by another thread; None: the ping has been passed on
         self._thread = Thread(target=self._run, name="pool", daemon=True)
 
     # For other threads
@@ -129,12 +128,6 @@ class Pool:
         """Replace these isolates, or all, when they have finished what they run."""
         self._post(partial(self._recycle, None if pids is None else set(pids), reason))
 
-    def ping(self) -> None:
-        """Ask the fork server whether it answers; `unanswered_seconds` tells."""
-        if self._pinged_at is None:
-            self._pinged_at = time.monotonic()
-            self._post(self._ping)
-
     def stop(self) -> None:
         self._post(self._stop)
         self._thread.join(timeout=10)
@@ -146,12 +139,6 @@ class Pool:
     @property
     def is_alive(self) -> bool:
         return self._thread.is_alive()
-
-    @property
-    def unanswered_seconds(self) -> float:
-        """For how long a ping has waited here, or for the fork server; 0.0 if it was answered."""
-        pinged_at = self._pinged_at or self.isolates.pinged_at
-        return 0.0 if pinged_at is None else time.monotonic() - pinged_at
 
     @property
     def finished(self) -> int:
@@ -222,10 +209,6 @@ class Pool:
             self._listener.tasks_ended(endings)
         self._listener.capacity_changed()
 
-    def _ping(self) -> None:
-        self._pinged_at = None
-        self.isolates.ping()
-
     def _stop(self) -> None:
         self._is_stopped = True
 
@@ -264,8 +247,7 @@ class Pool:
         self.isolates.count_task(isolate)
         if task is None or task.lease_lost:
             return
-        if message.trace_id:
-            task.trace_id = checked_trace_id(message.trace_id)
+        task.trace_id = message.trace_id
         if task.cleanup_outcome is not None:
             self._end(task, task.cleanup_outcome, task.ran_seconds)
             return

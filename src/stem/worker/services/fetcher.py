@@ -64,6 +64,7 @@ class Fetcher:
         self.polled_at = time.monotonic()  # when a poll last finished, or was not needed
         self.has_polled = False
         self.fetched_at: float | None = None  # when the store last answered a claim
+        self._failed_at = 0.0
 
     def start(self) -> None:
         self._thread.start()
@@ -92,8 +93,8 @@ class Fetcher:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the store failed the last claim."""
-        return self._backoff.is_failing
+        """Whether the store failed after it last answered a claim."""
+        return self._failed_at > (self.fetched_at or 0.0)
 
     def stop_prefetching(self) -> None:
         """Tasks take long: claim for free isolates only, until tasks are quick again."""
@@ -177,7 +178,8 @@ class Fetcher:
         self.polled_at = time.monotonic()
 
     def _failed(self, error: Exception) -> None:
-        self.polled_at = time.monotonic()  # an error is an answer; only a poll that never returns is a stall
+        # An error is an answer; only a poll that never returns is a stall.
+        self.polled_at = self._failed_at = time.monotonic()
         if not self._backoff.is_failing:
             if isinstance(error, StemError):
                 log.warning("store.disconnected while claiming: %s", error)

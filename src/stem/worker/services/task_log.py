@@ -9,7 +9,7 @@ from typing import Any
 from stem.core.delivery import Delivery, Ending
 from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry
 from stem.core.record import TaskError
-from stem.telemetry.trace_ids import trace_id_of
+from stem.telemetry.trace_ids import checked_trace_id, trace_id_of
 from stem.worker.pool.in_flight import InFlightTask
 
 log = logging.getLogger("stem.worker")
@@ -27,7 +27,7 @@ def extra_of(
     if delivery is not None:
         fields = {"name": delivery.name, "attempt": delivery.attempt, "queue": delivery.queue}
         trace_id = trace_id or (trace_id_of(delivery.body) if delivery.attempt == 0 else "")
-    if trace_id:
+    if trace_id := checked_trace_id(trace_id):
         fields["traceId"] = trace_id
     if reason:
         fields["reason"] = reason
