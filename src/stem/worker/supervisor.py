@@ -12,7 +12,7 @@ import msgspec
 
 from stem.client.locate import path_of
 from stem.core.envelope import check_queue
-from stem.core.errors import ConfigError
+from stem.core.errors import ConfigError, StemError
 from stem.core.settings.app import CONTROL_KEYS, DEFAULT_URL, from_environment
 from stem.runtime import process
 from stem.runtime.clock import Clock, skew_seconds
@@ -266,7 +266,10 @@ class Worker:
 
 def _warn_of_clock(store_clock: Clock) -> None:
     """The store's clock decides what is due, so a wrong one here harms no task; but log lines and `not_before` mislead."""
-    skew = skew_seconds(store_clock)
+    try:
+        skew = skew_seconds(store_clock)
+    except StemError:
+        return  # tasks are being claimed already, and an outage is the services' affair
     if abs(skew) > MOST_SKEW_SECONDS:
         direction = "ahead of" if skew > 0 else "behind"
         message = (
