@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from stem.core.errors import DeadLetterNotFound as DeadLetterNotFound
     from stem.core.errors import Drop as Drop
     from stem.core.errors import EnvelopeUnreadable as EnvelopeUnreadable
+    from stem.core.errors import EventTimeout as EventTimeout
     from stem.core.errors import InvalidArguments as InvalidArguments
     from stem.core.errors import InvalidSchedule as InvalidSchedule
     from stem.core.errors import InvalidTask as InvalidTask
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from stem.core.errors import StoreRefused as StoreRefused
     from stem.core.errors import StoreUnavailable as StoreUnavailable
     from stem.core.errors import TaskCancelled as TaskCancelled
+    from stem.core.errors import TaskEnded as TaskEnded
     from stem.core.errors import TaskFailed as TaskFailed
     from stem.core.errors import TaskNotFound as TaskNotFound
     from stem.core.errors import TaskRevoked as TaskRevoked
@@ -80,6 +82,7 @@ _HOMES = {
         "DeadLetterNotFound",
         "Drop",
         "EnvelopeUnreadable",
+        "EventTimeout",
         "InvalidArguments",
         "InvalidSchedule",
         "InvalidTask",
@@ -90,6 +93,7 @@ _HOMES = {
         "StoreRefused",
         "StoreUnavailable",
         "TaskCancelled",
+        "TaskEnded",
         "TaskFailed",
         "TaskNotFound",
         "TaskRevoked",

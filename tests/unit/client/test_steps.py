@@ -171,6 +171,30 @@ def test_a_step_name_that_cannot_be_one_is_refused(app: Stem, name: Any) -> None
             bad.enqueue().get(0)
 
 
+def test_two_steps_of_one_name_are_refused(app: Stem) -> None:
+    @app.task(name="twice", max_retries=0)
+    def twice(ctx: TaskContext) -> list[int]:
+        return [ctx.step("pay", abs, n) for n in range(2)]
+
+    with eager(app):
+        with pytest.raises(TaskFailed, match="Two steps of one run are named 'pay'"):
+            twice.enqueue().get(0)
+
+
+def test_a_task_that_would_expire_while_it_waits_says_so(app: Stem) -> None:
+    @app.task(name="slow", max_retries=0)
+    def slow(ctx: TaskContext, seconds: float) -> str:
+        ctx.sleep(seconds)
+        return "done"
+
+    with eager(app) as world:
+        short, long = slow.options(expires=60).enqueue(30), slow.options(expires=60).enqueue(90)
+        with pytest.raises(TaskFailed, match="before this wait is over"):
+            long.get(0)
+        world.clock.advance(30)
+        assert short.get(0) == "done"
+
+
 def test_a_task_that_runs_at_most_once_cannot_sleep(app: Stem) -> None:
     @app.task(name="once", at_most_once=True)
     def once(ctx: TaskContext) -> None:

@@ -68,12 +68,13 @@ class Group(Canvas[list[R_co]]):
         join_id = builder.canvas_id if scope.is_root else end_id or builder.new_id()
         builder.note("group", scope, **({} if scope.is_root else {"id": join_id}))
         ids: list[str] = []
-        errors = () if scope.is_followed else self.errors
+        # A join of a partial group never fails, so its error callbacks are its members'.
+        is_of_members = self.partial or not scope.is_followed
+        errors = self.errors if is_of_members else ()
         yield self.build_members(builder, source, scope.member_of(join_id), ids, errors)
         on_failure = OnFailure.RUN if self.partial else OnFailure.CANCEL
         builder.join(ids, tuple(ids) or source.after, source, scope, join_id, on_failure)
-        # The error callbacks of a group that nothing follows are its members'.
-        yield from self.attach(builder, join_id, scope, with_errors=scope.is_followed)
+        yield from self.attach(builder, join_id, scope, with_errors=not is_of_members)
         return join_id
 
     def build_members(

@@ -20,7 +20,7 @@ def read_canvas(form: Mapping[str, Any], sender: FindSender) -> Canvas[Any]:
     """Make the canvas that `to_dict` described. Raises InvalidTask, UnknownTask."""
     try:
         return _Reader(sender).read(form)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidTask(f"The form of a canvas cannot be read ({error!r}); write it with to_dict().") from error
 
 

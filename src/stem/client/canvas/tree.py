@@ -113,6 +113,8 @@ def _critical(node: _Node, records: Mapping[str, TaskRecord], *, in_sequence: bo
     if entry.kind == "task":
         yield from entry.ids if in_sequence else [max(entry.ids, key=lambda id: _end(records.get(id)))]
         return
+    if entry.kind == "workflow":
+        return  # the shape does not say which of its tasks wait for which
     is_sequence = entry.kind in SEQUENCES
     for part in parts if is_sequence else _last(parts, records):
         yield from _critical(part, records, in_sequence=is_sequence)

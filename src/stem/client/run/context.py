@@ -248,7 +248,7 @@ class TaskContext:
     @property
     def _steps(self) -> StepLog:
         if self._step_log is None:
-            self._step_log = StepLog(self._app, self.delivery.lease, self._channel)
+            self._step_log = StepLog(self._app, self.delivery.lease, self._channel, self._envelope.expires_at)
         return self._step_log
 
     def replace(self, canvas: "Canvas[Any]") -> NoReturn:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -49,12 +49,14 @@ class StepChannel(Protocol):
 class StepLog:
     """The steps of one attempt: those of earlier attempts, read on first use, and those that it adds."""
 
-    def __init__(self, app: "Stem", lease: Lease, channel: StepChannel) -> None:
+    def __init__(self, app: "Stem", lease: Lease, channel: StepChannel, expires_at: datetime | None) -> None:
         self._app = app
+        self._expires_at = expires_at
         self._lease = lease
         self._channel = channel
         self._recorded: dict[str, msgspec.Raw] | None = None
         self._sleeps = 0
+        self._used: set[str] = set()  # names of steps in this attempt
 
     def step(self, name: str, function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         known = self.find(name)
@@ -66,6 +68,9 @@ class StepLog:
             raise InvalidTask(f"A step is named {name!r}; use 1 to {MAX_NAME} printable characters.")
         if name.startswith(RESERVED):
             raise InvalidTask(f"A step is named {name!r}; names that begin with {', '.join(RESERVED)} are Stem's own.")
+        if name in self._used:
+            raise InvalidTask(f"Two steps of one run are named {name!r}; give each a name of its own: f'{name}-{{n}}'.")
+        self._used.add(name)
         return self._steps().get(name)
 
     def keep(self, name: str, value: Any) -> Any:
@@ -80,6 +85,7 @@ class StepLog:
         self._sleeps += 1
         left = self._left(f"{SLEEP}{self._sleeps}", seconds)
         if left > 0:
+            self._check_expiry(left)
             raise Suspension(min(left, MAX_SECONDS), None, "sleeping")
 
     def wait_event(self, name: str, timeout: float | timedelta | str | None) -> Any:
@@ -99,7 +105,16 @@ class StepLog:
         left = self._left(f"{WAIT}{name}", seconds)
         if left <= 0:
             raise EventTimeout(f"No event {name!r} was sent within {seconds:g} s.")
+        self._check_expiry(left)
         raise Suspension(min(left, MAX_SECONDS), stored_as, f"waiting for event {name}")
+
+    def _check_expiry(self, seconds: float) -> None:
+        """Raises UsageError for a wait that the task would not outlive: a waiting task that expires is cancelled."""
+        if self._expires_at is not None and self._app.store_connection.clock() + seconds > self._expires_at.timestamp():
+            raise UsageError(
+                f"The task expires at {self._expires_at.isoformat()}, before this wait is over; "
+                "leave out expires for tasks that sleep or wait for events."
+            )
 
     def _left(self, name: str, seconds: float) -> float:
         """Return how long is left of a span that begins when it is first asked for."""
