@@ -69,6 +69,12 @@ def test_case_26_error_callbacks_of_a_group_run_per_failed_member_of_a_header_on
     assert handle.status().counts == {State.FAILED: 43}
 
 
+def test_case_26_error_callbacks_of_a_partial_header_run_per_failed_member(kit: Kit) -> None:
+    header = group(kit.fail.s(1), kit.add.s(2), kit.fail.s(3), partial=True).link_error(kit.on_error.s())
+    assert len((header | kit.keep.s()).submit().get()) == 3
+    assert [failed.error.message for failed in kit.failures if failed.error] == ["broken 1", "broken 3"]
+
+
 def test_case_27_an_inner_header_fails_and_the_outer_error_callback_runs_once(kit: Kit) -> None:
     inner = chord([kit.fail.s(1), kit.fail.s(2)], kit.keep.s())
     outer = chord([inner, kit.add.s(1)], kit.keep.s()).link_error(kit.on_error.s())
