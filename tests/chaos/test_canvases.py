@@ -21,9 +21,9 @@ from support.striking import SHORT
 from support.until import until
 from support.working import TESTS, environment
 
-SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "5"))
+SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "3"))
 APP = "support.worker_apps.composing_shop:app"
-CANVASES = 12
+CANVASES = 6
 
 
 @pytest.fixture
