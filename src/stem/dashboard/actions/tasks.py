@@ -12,6 +12,7 @@ from stem.dashboard.actions.replies import told
 from stem.dashboard.handling import ActionRequest, ActionResult
 from stem.dashboard.pages.tasks import VERBS, applies
 from stem.dashboard.searching import search_of
+from stem.observe.signatures import why_unsigned
 from stem.observe.task import REPLAY_OF, TaskView, task
 from stem.observe.tasks import matching
 
@@ -44,11 +45,14 @@ def retry_task(ask: ActionRequest) -> ActionResult:
 
 
 def run_again(ask: ActionRequest) -> ActionResult:
-    """Enqueue a new task with the arguments of the form, and otherwise as this one was sent."""
+    """Enqueue a new task with the arguments of the form, and otherwise as this one was sent. It is signed with our key,
+    so where there is one, this one has to be signed as well."""
     task_id = check_id(ask.path["task_id"])
     found = task(ask.store, task_id)
     if found is None:
         raise TaskNotFound(f"There is no task {task_id} here; its result has expired.")
+    if refusal := why_unsigned(ask.desk.stem.store_connection, found):
+        raise UsageError(f"Nothing was enqueued: {refusal}")
     arguments = _arguments(ask.form.get("arguments", ""))
     handle = ask.desk.stem.enqueue(found.record.name, arguments, check=False, **_options(found))
     return ActionResult("Enqueued as a new task.", task_ids=(handle.id,))
