@@ -9,7 +9,6 @@ import pytest
 
 from conftest import url_of
 from stem import Stem
-from stem.observe.event_log import operator_actions
 from support.dashboards import ServedDashboard, furnish, served
 
 KEYS = "k1:hmac-sha256:" + "c2VjcmV0" * 6

@@ -8,7 +8,7 @@ from stem.control.dead_letters import replay_letters
 from stem.core.delivery import DeadFilter
 from stem.core.envelope import Envelope, check_id
 from stem.core.errors import DeadLetterNotFound, TaskEnded, TaskNotFound, UsageError
-from stem.dashboard.actions.replies import told
+from stem.dashboard.actions.replies import problems_of, told
 from stem.dashboard.handling import ActionRequest, ActionResult
 from stem.dashboard.pages.tasks import VERBS, applies
 from stem.dashboard.searching import search_of
@@ -30,7 +30,11 @@ def terminate_task(ask: ActionRequest) -> ActionResult:
     task_id = check_id(ask.path["task_id"])
     signal = ask.form.get("signal") or "SIGTERM"
     result = ask.desk.stem.control.revoke(task_id, terminate=True, signal=signal, reason=_reason(ask))
-    return told("Revoked, and stopped where it runs.", result.answers)
+    return told(
+        "Revoked, and stopped where it runs.",
+        result.answers,
+        unconfirmed="Revoked, so it does not run again; nobody has said that it is stopped.",
+    )
 
 
 def retry_task(ask: ActionRequest) -> ActionResult:
@@ -93,12 +97,17 @@ def _replay_all(ask: ActionRequest, ids: list[str]) -> ActionResult:
 
 
 def _revoke_all(ask: ActionRequest, ids: list[str], *, is_terminated: bool) -> ActionResult:
-    cancelled = 0
+    cancelled, unconfirmed = 0, dict[str, str]()
     for start in range(0, len(ids), AT_ONCE):
         part = ids[start : start + AT_ONCE]
         result = ask.desk.stem.control.revoke(*part, terminate=is_terminated, reason=_reason(ask))
         cancelled += len(result.cancelled)
-    return ActionResult(f"Revoked {len(ids):,}; {cancelled:,} of them waited and are cancelled.")
+        unconfirmed |= problems_of(result.answers)
+    return ActionResult(
+        f"Revoked {len(ids):,}; {cancelled:,} of them waited and are cancelled.",
+        details=tuple(unconfirmed.values()),
+        is_partly=bool(unconfirmed),
+    )
 
 
 def _reason(ask: ActionRequest) -> str:
