@@ -123,3 +123,14 @@ def test_logins_are_logged_with_the_peer_and_without_line_breaks(
         "login.refused who=eve\\nlogin.accepted who=eve from=127.0.0.1",
         "login.accepted who=ada from=127.0.0.1",
     ]
+
+
+def test_a_password_file_that_cannot_be_read_is_named_in_the_log_only(
+    app: Stem, passwords: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(app, Access(password_file=passwords)) as board:
+        log_in(board)
+        passwords.chmod(0o644)
+        for answer in (board.get("/"), board.post("/login", {"name": "ada", "password": PASSWORD})):
+            assert answer.status == 503 and str(passwords) not in answer.text
+    assert caplog.text.count(f"chmod 600 {passwords}") == 2

@@ -11,10 +11,10 @@ from stem.core.errors import ConfigError
 from stem.core.text.escaping import plain
 from stem.dashboard.access.attempts import LoginAttempts
 from stem.dashboard.access.gate import Gate, peer_of
-from stem.dashboard.access.roles import Endpoint, needs
+from stem.dashboard.access.roles import Endpoint, needs, passwords_unreadable
 from stem.dashboard.access.sessions import COOKIE
 from stem.dashboard.access.users import User
-from stem.dashboard.desk import desk_of, page, refusal
+from stem.dashboard.desk import desk_of, page
 from stem.dashboard.handling import read_form
 
 log = logging.getLogger("stem.dashboard")
@@ -53,7 +53,7 @@ class LoginPages:
             user = await self._checked(gate, name, form.get("password", ""))
         except ConfigError as error:
             self._attempts.give_back(peer)
-            return refusal(request, 503, str(error))
+            return passwords_unreadable(request, error)
         if user is None:
             log.warning("login.refused who=%s from=%s", plain(name[:128]), plain(peer))
             return _login_page(request, WRONG, 401)
