@@ -62,10 +62,7 @@ def test_what_is_asked_of_an_unknown_worker_is_not_reported_as_done(
     assert event.data["result"].startswith("refused: ") and "nobody is known" in event.data["result"]
 
 
-def test_a_worker_that_does_not_confirm_has_not_done_it(
-    app: Stem, board: ServedDashboard, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("stem.control.caller.TIMEOUT_SECONDS", 0.3)
+def test_a_worker_that_does_not_confirm_has_not_done_it(app: Stem, board: ServedDashboard) -> None:
     furnish(app)  # with the heartbeat of a worker that does not run
     answer = board.post("/workers/w1/recycle")
     assert answer.status == 409 and "Not done:" in answer.words and 'class="notice failed"' in answer.text

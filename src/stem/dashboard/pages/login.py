@@ -42,9 +42,9 @@ class LoginPages:
 
     async def _log_in(self, request: Request) -> Response:
         gate, peer = desk_of(request).gate, peer_of(request)
+        form = {name: values[-1] for name, values in (await read_form(request)).items()}
         if (wait := self._attempts.take(peer)) > 0:
             return _login_page(request, f"Too many attempts; try again in {wait:.0f} s.", 429)
-        form = {name: values[-1] for name, values in (await read_form(request)).items()}
         if self._waiting > MOST_WAITING:
             self._attempts.give_back(peer)
             return _login_page(request, BUSY, 429)
