@@ -61,6 +61,22 @@ def test_it_says_where_it_is_serves_the_page_and_ends_cleanly_on_ctrl_c(tmp_path
         assert (process.returncode, out, err) == (0, "", "")
 
 
+def test_what_operators_do_is_a_line_on_stderr(tmp_path: Path) -> None:
+    a_store(tmp_path)
+    with running(tmp_path, "--port", "0") as (process, line):
+        address = line.split()[-1]
+        until(lambda: "Overview" in _page(address))
+        sent = urllib.request.Request(
+            f"{address}queues/mail/pause", b"", {"Sec-Fetch-Site": "same-origin"}, method="POST"
+        )
+        with urllib.request.urlopen(sent, timeout=10) as answer:
+            assert answer.status == 200
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+        assert "INFO operator.acted who=local from=127.0.0.1 what=pause queue on=mail: mail is paused" in err
+        assert len(err.splitlines()) == 1
+
+
 def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
     a_store(tmp_path)
     with socket.socket() as taken:

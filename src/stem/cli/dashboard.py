@@ -65,6 +65,8 @@ def dashboard(
         from stem.dashboard.server import listen, serve
     except ImportError as error:
         raise _missing(error) from error
+    from stem.runtime.log import LogWriter
+
     access = Access(
         password_file=password_file,
         token=_token(token),
@@ -75,7 +77,7 @@ def dashboard(
     )
     check_address(host, access)
     check_exists(check_shared(session.settings()))
-    with session.sending_app(session.app_path) as app:
+    with LogWriter("info", "json" if session.as_json else "text"), session.sending_app(session.app_path) as app:
         try:
             made = make(app, access, lake=lake, host=host)
         except ImportError as error:

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from stem.contracts.store import Store
 from stem.core.errors import StemError, StoreUnavailable, UsageError
 from stem.core.lifecycle import EventKind
+from stem.core.text.escaping import plain
 from stem.dashboard.access.gate import peer_of
 from stem.dashboard.access.roles import needs
 from stem.dashboard.access.users import User
@@ -24,6 +25,7 @@ from stem.dashboard.desk import Desk, desk_of, is_partial, page, refusal, user_o
 log = logging.getLogger("stem.dashboard")
 
 MAX_FORM_BYTES = 1024 * 1024
+MOST_TOLD = 5  # tasks and details of one action, in the audit
 CHANGED = "stemChanged"  # the event on which a page reads its live part anew
 
 
@@ -65,12 +67,19 @@ class ActionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """What was done, in a sentence. `task_id` or `details` say more; `is_partly` if not all of it could be."""
+    """What was done, in a sentence. `task_ids` or `details` say more; `is_partly` if not all of it could be, `is_failed` if
+    nothing was."""
 
     text: str
     task_ids: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
     is_partly: bool = False
+    is_failed: bool = False
+
+    @property
+    def told(self) -> str:
+        """For the audit: with the tasks, and with what was not done."""
+        return " ".join([self.text, *self.task_ids[:MOST_TOLD], *self.details[:MOST_TOLD]])
 
 
 Ask = Callable[[PageRequest], dict[str, Any]]
@@ -112,7 +121,7 @@ def action_route(path: str, what: str, act: Act, *, confirm: str = "") -> Route:
             except StemError as error:
                 _write_down(request, order, what, f"refused: {error}")
                 raise
-            _write_down(request, order, what, done.text)
+            _write_down(request, order, what, done.told)
             return _said(request, done)
 
         return await _answered(request, answer)
@@ -155,8 +164,8 @@ async def _answered(request: Request, answer: Callable[[], Response]) -> Respons
 
 
 def _said(request: Request, done: ActionResult) -> Response:
-    level = "warning" if done.is_partly else "done"
-    return _notice(request, done.text, level, done.task_ids, done.details)
+    level = "failed" if done.is_failed else "warning" if done.is_partly else "done"
+    return _notice(request, done.text, level, done.task_ids, done.details, status=409 if done.is_failed else 200)
 
 
 def _notice(
@@ -177,12 +186,12 @@ def _notice(
 
 def _write_down(request: Request, order: ActionRequest, what: str, result: str) -> None:
     """Into the log and into the event log of the store. The action is done, so a store that fails now is only logged."""
-    subject = " ".join(order.path.values())
-    log.info("operator.acted who=%s what=%s on=%s: %s", order.user.name, what, subject, result)
+    subject, result, peer = plain(_subject(order)), plain(result), plain(peer_of(request))
+    log.info("operator.acted who=%s from=%s what=%s on=%s: %s", order.user.name, peer, what, subject, result)
     data = {
         "who": order.user.name,
         "via": order.user.via,
-        "from": peer_of(request),
+        "from": peer,
         "what": what,
         "on": subject[:500],
         "result": result[:1000],
@@ -191,6 +200,13 @@ def _write_down(request: Request, order: ActionRequest, what: str, result: str) 
         order.store.events.note(EventKind.OPERATOR_ACTED, worker="", data=data)
     except StemError as error:
         log.warning("operator.unwritten who=%s what=%s: %s", order.user.name, what, error)
+
+
+def _subject(order: ActionRequest) -> str:
+    """What the address names; for an action on all that match, what was to match."""
+    if order.path:
+        return " ".join(order.path.values())
+    return " ".join(f"{name}={value}" for name, value in order.form.items() if value and name != "confirmed")
 
 
 def _user(request: Request) -> User:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 
 from stem.core.settings.kinds import span
@@ -35,6 +35,7 @@ class Templates:
         self._environment.filters |= {
             "age": age,
             "bytes": as_bytes,
+            "exact": exact,
             "count": count,
             "json": as_json,
             "moment": moment,
@@ -115,6 +116,11 @@ def as_bytes(value: float) -> str:
 def as_json(value: Any) -> str:
     """For an attribute that a script reads; escaped like all text."""
     return json.dumps(value, default=str)
+
+
+def exact(value: Any) -> Markup:
+    """For a value that a form sends back: escaped, and otherwise as it is."""
+    return escape(str(value))
 
 
 def sparkline(values: Sequence[float], width: int = 96, height: int = 20) -> Markup:

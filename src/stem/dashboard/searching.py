@@ -71,6 +71,6 @@ def _moment(text: str | None, now: float) -> datetime | None:
         if ago is not None:
             return datetime.fromtimestamp(now, UTC) - timedelta(seconds=ago)
         moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{text!r} is no time; write 15m, 1h, 7d or 2030-01-31T09:00.") from error
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

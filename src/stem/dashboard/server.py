@@ -54,6 +54,7 @@ def serve(app: "Starlette", opened: socket.socket, *, root_path: str, started: C
     config = Config(
         app,
         log_config=None,
+        log_level="warning",
         access_log=False,
         lifespan="off",
         ws="none",

@@ -9,7 +9,7 @@ import msgspec
 
 from stem.client.canvas.handle import CanvasStatus
 from stem.client.canvas.shape import read_shape
-from stem.core.errors import StemError, StoreUnavailable
+from stem.core.errors import StemError, StoreUnavailable, UsageError
 from stem.core.lifecycle import TERMINAL, State
 from stem.core.prerequisites import CANVAS
 from stem.core.record import TaskFilter, TaskRecord, moment
@@ -124,8 +124,14 @@ class CanvasView(msgspec.Struct, frozen=True, kw_only=True):
 def canvases(
     app: "Stem", *, limit: int, cursor: str | None = None, clock: Callable[[], float] = time.monotonic
 ) -> CanvasList:
-    """Return one page of canvases, newest first. Counts their tasks for LIST_SECONDS at most."""
-    page = app.store.results.page(TaskFilter(name=CANVAS), limit=limit, cursor=cursor)
+    """Return one page of canvases, newest first. Counts their tasks for LIST_SECONDS at most. Raises UsageError for a
+    cursor that no page gave."""
+    try:
+        page = app.store.results.page(TaskFilter(name=CANVAS), limit=limit, cursor=cursor)
+    except (ValueError, OverflowError) as error:
+        if cursor is None:
+            raise
+        raise UsageError("This page's place in the list cannot be read; begin with the newest canvases.") from error
     end, is_whole = clock() + LIST_SECONDS, True
     rows: list[CanvasRow] = []
     for record in page.items:

@@ -18,6 +18,7 @@ MOST_BODIES = 1_000  # each of which is a call to the store
 SCAN_SECONDS = 3.0
 MOST_MATCHES = 10_000  # of one bulk action
 _STEP = 500
+_json = msgspec.json.encode  # in which 1 is not true
 
 
 class TaskSearch(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +57,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def search(store: Store, where: TaskSearch, *, limit: int, cursor: str | None = None) -> Found:
     """Return one page of matching tasks, newest first. Raises UsageError for a cursor that no page gave."""
     if where.id is not None:
-        records = [each for each in store.results.get([where.id]).values() if _matches_id(each, where)]
+        records = [each for each in store.results.get([where.id]).values() if _matches(each, where)]
+        records = list(_closer(store, records, where))
         return Found(records=records, cursor=None, scanned=len(records))
     try:
         if where.looks_closer:
@@ -121,5 +123,13 @@ def _has_text(store: Store, record: TaskRecord, text: str) -> bool:
         return False
 
 
-def _matches_id(record: TaskRecord, where: TaskSearch) -> bool:
-    return (where.state is None or record.state is where.state) and (where.queue is None or record.queue == where.queue)
+def _matches(record: TaskRecord, where: TaskSearch) -> bool:
+    """As the store filters."""
+    return (
+        where.state in (None, record.state)
+        and where.queue in (None, record.queue)
+        and where.name in (None, record.name)
+        and (where.since is None or record.enqueued_at >= where.since)
+        and (where.until is None or record.enqueued_at < where.until)
+        and all(key in record.meta and _json(record.meta[key]) == _json(v) for key, v in (where.meta or {}).items())
+    )

@@ -9,7 +9,8 @@ from starlette.routing import Mount
 from stem import Stem
 from stem.dashboard import dashboard
 from stem.dashboard.navigation import NAVIGATION
-from support.dashboards import ServedDashboard, furnish, served, serving
+from support.builders import a_push
+from support.dashboards import OURS, PAGE, ServedDashboard, furnish, served, serving
 
 PAGES = [item.path for item in NAVIGATION]
 DETAILS = [
@@ -96,3 +97,23 @@ def test_a_lake_shows_how_fresh_it_is_and_a_missing_one_what_to_do(app: Stem, tm
     with served(app, lake=str(tmp_path / "lake")) as board:
         answer = board.get("/spark")
         assert answer.status == 200 and "current" in answer.words, answer.words
+
+
+def test_odd_values_in_an_address_are_a_sentence(board: ServedDashboard) -> None:
+    for path in ("/tasks?since=0001-01-01T00:00:00%2B10:00", "/canvases?cursor=x", "/tasks?cursor=x"):
+        assert board.get(path).status == 400, path
+
+
+def test_a_search_that_ran_out_of_time_does_not_say_that_nothing_matches(
+    app: Stem, board: ServedDashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stem.observe.tasks.SCAN_SECONDS", -1.0)
+    monkeypatch.setattr("stem.observe.tasks._STEP", 2)
+    app.store.broker.push([a_push(f"t{i}") for i in range(5)])
+    answer = board.get("/tasks?error=gateway")
+    assert "No match yet" in answer.words and "older ones may match" in answer.words and "cursor=" in answer.text
+
+
+def test_hidden_fields_keep_what_cannot_be_seen(board: ServedDashboard) -> None:
+    answer = board.request("POST", "/dead-letters/replay", {"name": "a\u00a0<b"}, {**OURS, **PAGE})
+    assert 'name="name" value="a\u00a0&lt;b"' in answer.text

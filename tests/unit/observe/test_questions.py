@@ -1,5 +1,8 @@
 """The questions of all faces, asked of each store."""
 
+from datetime import timedelta
+
+import msgspec
 import pytest
 
 from stem.contracts.store import Store
@@ -69,6 +72,29 @@ def test_a_search_combines_what_the_store_filters_with_what_is_looked_at(store: 
     assert search(store, TaskSearch(id="nobody"), limit=10).records == []
 
 
+def test_a_search_by_id_heeds_every_other_filter(store: Store) -> None:
+    fail(store, "a1", "the gateway is away")
+    (found,) = search(store, TaskSearch(id="a1"), limit=10).records
+    at, tick = found.enqueued_at, timedelta(milliseconds=1)
+    matching_all = TaskSearch(
+        id="a1",
+        name="shop.pay",
+        queue="default",
+        state=State.FAILED,
+        error="gateway",
+        text="a1",
+        since=at,
+        until=at + tick,
+    )
+    assert [each.id for each in search(store, matching_all, limit=10).records] == ["a1"]
+    for field, value in {
+        "name": "other", "queue": "other", "state": State.QUEUED, "error": "other", "text": "other", "since": at + tick,
+        "until": at, "meta": {"tenant": "acme"},
+    }.items():  # fmt: skip
+        where = msgspec.structs.replace(matching_all, **{field: value})
+        assert matching(store, where).records == [], field
+
+
 def test_matching_returns_every_match_over_several_pages(store: Store) -> None:
     store.broker.push([a_push(f"t{i}") for i in range(1200)])
     found = matching(store, TaskSearch(name="demo.add"))
@@ -135,7 +161,8 @@ def test_an_empty_store_has_an_empty_overview(store: Store) -> None:
 def test_an_unknown_filter_of_a_page_is_refused() -> None:
     from stem.dashboard.searching import search_of
 
-    for field, text in (("state", "lost"), ("since", "soon"), ("meta", "tenant")):
+    far = "0001-01-01T00:00:00+10:00"
+    for field, text in (("state", "lost"), ("since", "soon"), ("since", far), ("meta", "tenant")):
         with pytest.raises(UsageError):
             search_of({field: text}, 0.0)
     assert search_of({"meta": "tenant=acme size=3"}, 0.0).meta == {"tenant": "acme", "size": 3}

@@ -12,29 +12,36 @@ MOST_PEERS = 10_000
 
 
 class LoginAttempts:
-    """Counts failures in a sliding window. All addresses of one IPv6 /64 are one peer."""
+    """Counts attempts in a sliding window; those that succeed are given back. All addresses of one IPv6 /64 are one peer."""
 
     def __init__(self) -> None:
-        self._failures: OrderedDict[str, list[float]] = OrderedDict()
+        self._taken: OrderedDict[str, list[float]] = OrderedDict()
         self._lock = Lock()
 
-    def wait_seconds(self, address: str) -> float:
-        """How long the peer has to wait before it may try again; 0: not at all."""
+    def take(self, address: str) -> float:
+        """Count an attempt before it is made, so that many at once are not more. Returns how long the peer has to wait
+        instead; 0: not at all."""
         with self._lock:
             now = time.monotonic()
-            return max(self._left(_peer(address), TRIES, now), self._left("", ALL_TRIES, now))
-
-    def failed(self, address: str) -> None:
-        with self._lock:
-            now = time.monotonic()
+            wait = max(self._left(_peer(address), TRIES, now), self._left("", ALL_TRIES, now))
+            if wait > 0:
+                return wait
             for peer in (_peer(address), ""):
-                recent = [at for at in self._failures.pop(peer, []) if now - at < WINDOW_SECONDS]
-                self._failures[peer] = [*recent, now][-ALL_TRIES:]
-            while len(self._failures) > MOST_PEERS:
-                self._failures.popitem(last=False)
+                recent = [at for at in self._taken.pop(peer, []) if now - at < WINDOW_SECONDS]
+                self._taken[peer] = [*recent, now]
+            while len(self._taken) > MOST_PEERS:
+                self._taken.popitem(last=False)
+            return 0.0
+
+    def give_back(self, address: str) -> None:
+        """The newest attempt of the peer was no wrong guess."""
+        with self._lock:
+            for peer in (_peer(address), ""):
+                if taken := self._taken.get(peer):
+                    taken.pop()
 
     def _left(self, peer: str, most: int, now: float) -> float:
-        recent = [at for at in self._failures.get(peer, []) if now - at < WINDOW_SECONDS]
+        recent = [at for at in self._taken.get(peer, []) if now - at < WINDOW_SECONDS]
         return 0.0 if len(recent) < most else WINDOW_SECONDS - (now - recent[-most])
 
 

@@ -13,7 +13,7 @@ from stem.dashboard.access.sessions import COOKIE, Sessions
 from stem.dashboard.access.users import Role, User, is_user_name
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
-ROLE_HEADER = "Stem-Role"  # in which a trusted proxy may say `viewer`; it can only lower a role
+ROLE_HEADER = "Stem-Role"  # in which a trusted proxy may lower a role: all but `operator` is a viewer
 
 
 class Gate:
@@ -77,7 +77,8 @@ class Gate:
         names = request.headers.getlist(self.access.trusted_header or "")
         if peer_of(request) not in self.access.trusted_proxies or len(names) != 1 or not is_user_name(names[0]):
             return None
-        role: Role = "viewer" if request.headers.get(ROLE_HEADER, "").lower() == "viewer" else "operator"
+        said = [value.strip().lower() for value in request.headers.getlist(ROLE_HEADER)]
+        role: Role = "operator" if said in ([], ["operator"]) else "viewer"
         return User(names[0], role, "proxy")
 
     def _from_session(self, request: Request) -> User | None:
@@ -85,7 +86,9 @@ class Gate:
         if user is None or user.via != "password" or self.passwords is None:
             return user
         role = self.passwords.role_of(user.name)  # as the file says now: a user may have been removed
-        return None if role is None else User(user.name, role, user.via)
+        if role is None or user.mark != self.passwords.mark_of(user.name):
+            return None
+        return User(user.name, role, user.via, user.mark)
 
 
 def peer_of(request: Request) -> str:

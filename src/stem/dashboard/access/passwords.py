@@ -1,5 +1,6 @@
 """The password file: one `name:role:hash` per line, hashed with Argon2 and readable by its owner only."""
 
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -34,6 +35,11 @@ class PasswordFile:
         """None: there is no such user, or no more. Raises ConfigError."""
         found = self._read().get(name)
         return None if found is None else found[0]
+
+    def mark_of(self, name: str) -> str:
+        """What stands for the user's password as it is now; another password has another. Raises ConfigError."""
+        _, stored = self._read().get(name, (None, ""))
+        return hashlib.sha256(stored.encode()).hexdigest()
 
     def check(self, name: str, password: str) -> Role | None:
         """Return the role of a user who gives the right password. An unknown name takes as long as a wrong password."""

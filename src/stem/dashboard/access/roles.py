@@ -1,5 +1,6 @@
 """Let only those through who may: the one decorator of every handler."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from functools import wraps
 
@@ -10,6 +11,8 @@ from stem.core.errors import ConfigError
 from stem.dashboard.access.users import Role
 from stem.dashboard.desk import Desk, desk_of, refusal
 
+log = logging.getLogger("stem.dashboard")
+
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 NOT_OURS = "This request does not name this dashboard; use its address, or add the name with --allowed-host."
@@ -18,6 +21,7 @@ NO_LOGIN = (
     "Only this machine is served, because no login is configured; start the dashboard with --password-file, --token or "
     "--trusted-header."
 )
+UNREADABLE = "Nobody can be let in, because the password file cannot be read; the dashboard's log says why."
 LOG_IN = "You have to log in first."
 VIEWER = "You are logged in as a viewer, and only operators can change anything."
 
@@ -38,7 +42,7 @@ def needs(role: Role | None) -> Callable[[Endpoint], Endpoint]:
             try:
                 user = desk.gate.user(request)
             except ConfigError as error:
-                return refusal(request, 503, str(error))
+                return passwords_unreadable(request, error)
             if user is None:
                 return _ask_to_log_in(request, desk)
             if role == "operator" and not user.is_operator:
@@ -49,6 +53,12 @@ def needs(role: Role | None) -> Callable[[Endpoint], Endpoint]:
         return handle
 
     return guarded
+
+
+def passwords_unreadable(request: Request, error: ConfigError) -> Response:
+    """Who is not let in yet must not read where the file is."""
+    log.error("passwords.unreadable: %s", error)
+    return refusal(request, 503, UNREADABLE)
 
 
 def _ask_to_log_in(request: Request, desk: Desk) -> Response:

@@ -1,7 +1,7 @@
 """Users of the dashboard and their roles."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from stem.core.errors import ConfigError
@@ -13,11 +13,13 @@ _NAME = re.compile(r"[A-Za-z0-9_.@+\-]{1,128}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """`via` says how we know: `password`, `token`, `proxy`, or `loopback` where there is no login."""
+    """`via` says how we know: `password`, `token`, `proxy`, or `loopback` where there is no login. `mark` stands
+    for the password that was given: when it is changed, the mark of the user is another."""
 
     name: str
     role: Role
     via: str
+    mark: str = field(default="", repr=False)
 
     @property
     def is_operator(self) -> bool:

@@ -8,10 +8,11 @@ from stem.control.dead_letters import replay_letters
 from stem.core.delivery import DeadFilter
 from stem.core.envelope import Envelope, check_id
 from stem.core.errors import DeadLetterNotFound, TaskEnded, TaskNotFound, UsageError
-from stem.dashboard.actions.replies import told
+from stem.dashboard.actions.replies import problems_of, told
 from stem.dashboard.handling import ActionRequest, ActionResult
 from stem.dashboard.pages.tasks import VERBS, applies
 from stem.dashboard.searching import search_of
+from stem.observe.signatures import why_unsigned
 from stem.observe.task import REPLAY_OF, TaskView, task
 from stem.observe.tasks import matching
 
@@ -29,7 +30,11 @@ def terminate_task(ask: ActionRequest) -> ActionResult:
     task_id = check_id(ask.path["task_id"])
     signal = ask.form.get("signal") or "SIGTERM"
     result = ask.desk.stem.control.revoke(task_id, terminate=True, signal=signal, reason=_reason(ask))
-    return told("Revoked, and stopped where it runs.", result.answers)
+    return told(
+        "Revoked, and stopped where it runs.",
+        result.answers,
+        unconfirmed="Revoked, so it does not run again; nobody has said that it is stopped.",
+    )
 
 
 def retry_task(ask: ActionRequest) -> ActionResult:
@@ -44,11 +49,14 @@ def retry_task(ask: ActionRequest) -> ActionResult:
 
 
 def run_again(ask: ActionRequest) -> ActionResult:
-    """Enqueue a new task with the arguments of the form, and otherwise as this one was sent."""
+    """Enqueue a new task with the arguments of the form, and otherwise as this one was sent. It is signed with our key,
+    so where there is one, this one has to be signed as well."""
     task_id = check_id(ask.path["task_id"])
     found = task(ask.store, task_id)
     if found is None:
         raise TaskNotFound(f"There is no task {task_id} here; its result has expired.")
+    if refusal := why_unsigned(ask.desk.stem.store_connection, found):
+        raise UsageError(f"Nothing was enqueued: {refusal}")
     arguments = _arguments(ask.form.get("arguments", ""))
     handle = ask.desk.stem.enqueue(found.record.name, arguments, check=False, **_options(found))
     return ActionResult("Enqueued as a new task.", task_ids=(handle.id,))
@@ -89,12 +97,17 @@ def _replay_all(ask: ActionRequest, ids: list[str]) -> ActionResult:
 
 
 def _revoke_all(ask: ActionRequest, ids: list[str], *, is_terminated: bool) -> ActionResult:
-    cancelled = 0
+    cancelled, unconfirmed = 0, dict[str, str]()
     for start in range(0, len(ids), AT_ONCE):
         part = ids[start : start + AT_ONCE]
         result = ask.desk.stem.control.revoke(*part, terminate=is_terminated, reason=_reason(ask))
         cancelled += len(result.cancelled)
-    return ActionResult(f"Revoked {len(ids):,}; {cancelled:,} of them waited and are cancelled.")
+        unconfirmed |= problems_of(result.answers)
+    return ActionResult(
+        f"Revoked {len(ids):,}; {cancelled:,} of them waited and are cancelled.",
+        details=tuple(unconfirmed.values()),
+        is_partly=bool(unconfirmed),
+    )
 
 
 def _reason(ask: ActionRequest) -> str:

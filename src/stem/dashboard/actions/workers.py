@@ -4,22 +4,18 @@ from typing import Any, get_args
 
 from stem.contracts.steering.control import ShutdownMode
 from stem.core.errors import UsageError
-from stem.dashboard.actions.replies import told
+from stem.dashboard.actions.replies import told_by
 from stem.dashboard.handling import ActionRequest, ActionResult
 from stem.dashboard.pages.workers import WorkerGone
 from stem.observe.workers import workers
-
-NOBODY = "It is not there any more."
 
 
 def ping_worker(ask: ActionRequest) -> ActionResult:
     name = _name(ask)
     answers = ask.desk.stem.control.ping(workers=[name])
-    reply = answers.replies[name]
-    if reply.status != "ok":
-        return ActionResult(
-            f"{name} does not answer.", details=(reply.error.message if reply.error else "",), is_partly=True
-        )
+    done = told_by(name, "", answers)
+    if done.is_failed:
+        return done
     return ActionResult(f"{name} answered in {answers.elapsed_seconds * 1000:.0f} ms: {answers.health[name]}.")
 
 
@@ -27,13 +23,13 @@ def pause_worker(ask: ActionRequest) -> ActionResult:
     """All queues that it serves, on this worker only."""
     name = _name(ask)
     paused = ask.desk.stem.control.pause(*_queues(ask, name), workers=[name])
-    return told(f"{name} claims nothing more until it is resumed.", paused.answers, without_workers=NOBODY)
+    return told_by(name, f"{name} claims nothing more until it is resumed.", paused.answers)
 
 
 def resume_worker(ask: ActionRequest) -> ActionResult:
     name = _name(ask)
     resumed = ask.desk.stem.control.resume(*_queues(ask, name), workers=[name])
-    return told(f"{name} claims tasks again.", resumed.answers, without_workers=NOBODY)
+    return told_by(name, f"{name} claims tasks again.", resumed.answers)
 
 
 def autoscale_worker(ask: ActionRequest) -> ActionResult:
@@ -46,13 +42,13 @@ def autoscale_worker(ask: ActionRequest) -> ActionResult:
             changes[field] = int(text)
     answers = ask.desk.stem.control.ask("autoscale-config", changes, workers=[name])
     state = "on" if changes["enabled"] else "off"
-    return told(f"Autoscaling of {name} is {state} until it is restarted.", answers, without_workers=NOBODY)
+    return told_by(name, f"Autoscaling of {name} is {state} until it is restarted.", answers)
 
 
 def recycle_worker(ask: ActionRequest) -> ActionResult:
     name = _name(ask)
     answers = ask.desk.stem.control.ask("recycle", {}, workers=[name])
-    return told(f"{name} replaces its isolates, each after the task it runs.", answers, without_workers=NOBODY)
+    return told_by(name, f"{name} replaces its isolates, each after the task it runs.", answers)
 
 
 def shut_down_worker(ask: ActionRequest) -> ActionResult:
@@ -61,7 +57,7 @@ def shut_down_worker(ask: ActionRequest) -> ActionResult:
     if mode not in get_args(ShutdownMode):
         raise UsageError(f"There is no shutdown {mode!r}; choose warm, soft or hard.")
     answers = ask.desk.stem.control.shutdown(mode, workers=[name])
-    return told(f"{name} shuts down ({mode}).", answers, without_workers=NOBODY)
+    return told_by(name, f"{name} shuts down ({mode}).", answers)
 
 
 def _name(ask: ActionRequest) -> str:

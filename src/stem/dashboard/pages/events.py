@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from stem.core.errors import ConfigError
 from stem.core.lifecycle import EventKind
 from stem.dashboard.access.roles import needs
 from stem.dashboard.desk import desk_of, refusal, user_of
@@ -41,6 +42,8 @@ async def live_stream(request: Request) -> Response:
         yield "retry: 2000\n\n"
         async with aclosing(desk.feed.follow()) as feed:
             async for news in feed:
+                if not _is_let_in(request):  # any more
+                    return
                 if where is not None and news.events and (rows := _rows(request, news, where)):
                     yield _message("rows", rows)
                 yield ": alive\n\n" if news.kind == "alive" else _message(news.kind, news.problem)
@@ -61,6 +64,13 @@ class LiveResponse(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             await self._messages.aclose()
+
+
+def _is_let_in(request: Request) -> bool:
+    try:
+        return desk_of(request).gate.user(request) is not None
+    except ConfigError:
+        return False
 
 
 def _rows(request: Request, news: News, where: EventFilter) -> str:

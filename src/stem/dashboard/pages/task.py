@@ -4,7 +4,9 @@ from typing import Any
 
 from stem.core.envelope import check_id
 from stem.core.errors import TaskNotFound
+from stem.core.text.escaping import plain_json
 from stem.dashboard.handling import PageRequest
+from stem.observe.signatures import why_unsigned
 from stem.observe.steps import steps
 from stem.observe.task import TaskView, task, timeline
 
@@ -17,7 +19,8 @@ def task_page(ask: PageRequest) -> dict[str, Any]:
         "record": found.record,
         "steps": steps(ask.desk.stem.store_connection, found.record),
         "meta": found.record.meta,
-        "edited": found.arguments if found.arguments is not None else "{}",
+        "edited": plain_json(found.arguments) if found.arguments is not None else "{}",
+        "unsigned": why_unsigned(ask.desk.stem.store_connection, found),
     }
 
 
