@@ -54,12 +54,12 @@ def measure(place: Place, backend: str, report: Report, arguments: argparse.Name
     cpu = median(each.cpu for each in chords) / median(each.cpu for each in bare)
     rounds = ", ".join(f"{b.members:.2f}/{c.members:.2f}" for b, c in zip(bare, chords, strict=True))
     report.add(
-        f"members of a chord of {arguments.tasks:,}",
-        f"{drained:.2f} of bare tasks (s: {rounds})",
+        f"chord of {arguments.tasks:,} over bare tasks",
+        f"{whole:.2f} in time, {cpu:.2f} in CPU",
         f"<= {CHORD_BAR}",
-        drained <= CHORD_BAR,
+        whole <= CHORD_BAR,
     )
-    report.add("with the callback, which reads all", f"{whole:.2f} in time, {cpu:.2f} in CPU")
+    report.add("of that, until its last member", f"{drained:.2f} in time (s: {rounds})")
     rates = [links(place, arguments.links) for _ in range(3)]
     bar = LINKS_BARS.get(backend)
     report.add(
