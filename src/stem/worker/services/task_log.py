@@ -99,7 +99,7 @@ def _log_success(task: InFlightTask, run_seconds: float | None) -> None:
     delivery, seconds = task.delivery, round(run_seconds or 0.0, 6)
     extra = extra_of(delivery, delivery.lease.id, trace_id=task.trace_id)
     extra["fields"]["seconds"] = seconds
-    message = "task.succeeded id=%s name=%s attempt=%d seconds=%.3g"
+    message = "task.succeeded id=%s name=%s attempt=%d seconds=%.4f"
     log.info(message, delivery.lease.id, delivery.name, delivery.attempt, seconds, extra=extra)
 
 
