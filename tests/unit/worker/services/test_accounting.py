@@ -39,7 +39,7 @@ def test_each_ending_is_counted_by_kind_and_a_refused_one_as_refused() -> None:
 
 def test_the_settler_does_not_wait_for_the_count_of_a_batch() -> None:
     may_count = Event()
-    accounting = Accounting(lambda pairs: None, [lambda pairs: may_count.wait(10) and None])
+    accounting = Accounting(lambda pairs: None, [lambda pairs: wait(may_count)])
     accounting.start()
     for _ in range(3):
         accounting.add(batch(DONE), set())
@@ -63,3 +63,7 @@ def test_a_count_that_fails_is_logged_and_the_next_batch_is_counted(caplog: pyte
     accounting.stop()
     assert accounting.counters["succeeded"] == 2
     assert "accounting.failed endings=1" in caplog.text
+
+
+def wait(event: Event) -> None:
+    assert event.wait(10)
