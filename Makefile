@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-composition bench-pipeline clean
+.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-by-turns bench-composition bench-pipeline clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ bench-control: $(VENV)/dev ## measure what steering three workers costs on each 
 
 bench-schedules: $(VENV)/dev ## measure a scheduler with 10,000 entries on each store
 	$(BIN)/python benchmarks/schedules.py $(ARGS)
+
+bench-by-turns: $(VENV)/dev ## compare with another checkout by turns (ARGS="/tmp/before --what latency")
+	$(BIN)/python benchmarks/by_turns.py $(ARGS)
 
 bench-composition: $(VENV)/dev ## measure what chords and chains cost on each store
 	$(BIN)/python benchmarks/composition.py $(ARGS)

@@ -147,6 +147,16 @@ def call_facts(body: bytes) -> dict[str, Any]:
     return facts
 
 
+def due_at(body: bytes) -> float | None:
+    """Return when the call was enqueued, or was due if that was later, by the sender's clock; None if the body is unreadable."""
+    try:
+        call = _times_decoder.decode(body)
+    except _UNREADABLE:
+        return None
+    enqueued_at = call.enqueued_at.timestamp()
+    return enqueued_at if call.not_before is None else max(enqueued_at, call.not_before.timestamp())
+
+
 def at_attempt(envelope: Envelope, attempt: int) -> Envelope:
     return envelope if envelope.attempt == attempt else msgspec.structs.replace(envelope, attempt=attempt)
 
@@ -240,8 +250,14 @@ class _Call(msgspec.Struct, rename="camel"):
     not_before: str | None = None
 
 
+class _Times(msgspec.Struct, rename="camel"):
+    enqueued_at: datetime
+    not_before: datetime | None = None
+
+
 _SAYS_TENANT, _SAYS_DUE = b'"tenant"', b'"notBefore":"'
 _NO_FACTS: dict[str, Any] = {}
 _call_decoder = msgspec.json.Decoder(_Call)
+_times_decoder = msgspec.json.Decoder(_Times)
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Envelope)

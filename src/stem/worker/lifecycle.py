@@ -70,7 +70,7 @@ class RunningWorker:
             services.pool,
             settings,
             services.queues,
-            services.settler.counters,
+            services.accounting.counters,
             lambda: self.steering.state,
             {
                 **self._control.reached_by(services.store_settings.control_namespace),
@@ -109,7 +109,7 @@ class RunningWorker:
         self._log_signing()
         services.revokes.load()
         services.paused.update(services.revokes.paused)
-        for service in (services.settler, services.progress_reporter, services.isolate_requests):
+        for service in (services.accounting, services.settler, services.progress_reporter, services.isolate_requests):
             service.start()
         services.pool.start(client, services.pool_events)
         services.fetcher.start()
@@ -140,6 +140,7 @@ class RunningWorker:
             service.stop()
         # It has had its time; endings it could not write are repeated when their leases expire.
         services.settler.stop(timeout_seconds=SETTLE_SECONDS if is_written else 0.0)
+        services.accounting.stop()
         services.success_log.tick()  # the summary of the last second
         if services.minute_counts is not None and is_written:
             with suppress(StemError):
@@ -151,7 +152,7 @@ class RunningWorker:
         otel_metrics.withdraw(services.metrics)
         self._control.stop_receiving()  # operators may ask until now
         if is_written:  # else the store is away, and forgets this worker by itself
-            data = {"mode": mode, "counters": dict(services.settler.counters)}
+            data = {"mode": mode, "counters": dict(services.accounting.counters)}
             services.record_event(EventKind.WORKER_STOPPED, data)
             with suppress(StemError):
                 self.heartbeat.leave()
@@ -262,7 +263,7 @@ class RunningWorker:
             instruments.INFLIGHT.name: lambda: {(): len(pool.running)},
             instruments.RESERVED.name: lambda: {(): pool.waiting},
             instruments.REVOKED_KNOWN.name: lambda: {(): len(services.revokes.revoked)},
-            instruments.ENDINGS.name: lambda: _by_outcome(services.settler.counters),
+            instruments.ENDINGS.name: lambda: _by_outcome(services.accounting.counters),
             instruments.COMMANDS.name: lambda: _by_outcome(responder.counts),
             instruments.IGNORED_REVOKES.name: lambda: {("ignored",): services.revokes.ignored},
             instruments.DEPTH.name: lambda: depth_numbers(self.heartbeat.depths),

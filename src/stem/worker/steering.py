@@ -74,7 +74,7 @@ class Steering:
             "reserved": max(0, services.pool.load - len(running)),
             "queueDepth": self._depth(),
             "isolates": services.pool.pids,
-            "counters": dict(services.settler.counters),
+            "counters": dict(services.accounting.counters),
             "control": self.command_counts(),
             "revoked": len(services.revokes.revoked),
             "revokesIgnored": services.revokes.ignored,

@@ -260,7 +260,7 @@ class Worker:
         self._close_health()
         log.info(
             "worker.stopped %s",
-            " ".join(f"{name}={count}" for name, count in sorted(running.services.settler.counters.items())),
+            " ".join(f"{name}={count}" for name, count in sorted(running.services.accounting.counters.items())),
         )
 
 

@@ -28,6 +28,7 @@ from stem.worker.pool.isolates import Isolates, StartInlineThreads
 from stem.worker.pool.pool import Pool
 from stem.worker.pool.watchdog import Limits
 from stem.worker.pool_events import PoolEvents
+from stem.worker.services.accounting import Accounting
 from stem.worker.services.autoscaler import Autoscaler
 from stem.worker.services.claim_order import FairShareOrder, PriorityOrder
 from stem.worker.services.fetcher import Fetcher
@@ -87,11 +88,10 @@ class Services:
         )
         self.success_log = SuccessLog(is_on=settings.log_tasks)
         self.minute_counts = MinuteCounts(self.store, settings.name, self.queues) if settings.minute_counts else None
-        count = None if self.minute_counts is None else self.minute_counts.add
         self.task_output = TaskOutputWriter(self.store.task_logs) if settings.task_logs else None
-        self.settler = Settler(
-            self.at_most_once, settings.name, self._release, self.success_log, self.task_metrics, count
-        )
+        minutes = [] if self.minute_counts is None else [self.minute_counts.add]
+        self.accounting = Accounting(self.success_log.add, [self.task_metrics.ended, *minutes])
+        self.settler = Settler(self.at_most_once, settings.name, self._release, self.accounting.add)
         self.lease_renewer = LeaseRenewer(self.store, self.pool, self.in_flight, settings.lease_seconds)
         self.progress_reporter = ProgressReporter(self.store.broker, settings.name, self.task_metrics)
         self.isolate_requests = IsolateRequests(self.store)

@@ -12,7 +12,6 @@ from stem.core.outcome import Done, Retry, Settlement
 from stem.core.record import TaskError
 from stem.worker.pool.in_flight import InFlightTask
 from stem.worker.services.settler import Settler
-from stem.worker.services.task_log import SuccessLog
 from support.builders import a_push
 from support.until import until
 
@@ -27,7 +26,7 @@ def settler(store: Store, settled: list[InFlightTask]) -> Iterator[Settler]:
     def hear(tasks: Sequence[InFlightTask]) -> None:
         settled.extend(tasks)
 
-    settler = Settler(store.broker, "w1", hear, SuccessLog(is_on=False))
+    settler = Settler(store.broker, "w1", hear, lambda batch, refused: None)
     settler.start()
     yield settler
     settler.stop()

@@ -8,8 +8,11 @@ from threading import Condition
 
 from stem.contracts.limiter import Place
 from stem.core.delivery import Delivery
+from stem.core.envelope import due_at
 from stem.core.outcome import Outcome
 from stem.worker.fork.manifest import TaskFacts
+
+UNREAD = float("-inf")
 
 _numbers = count(1)
 
@@ -20,6 +23,7 @@ class InFlightTask:
     Rarely used fields have their defaults on the class, because one object is made for every task.
     """
 
+    _due_at: float | None = UNREAD
     places: tuple[Place, ...] = ()
     start_reported: bool = False  # the store knows that it runs
     started_at: float = 0.0  # as the isolate says; set when the start is reported
@@ -45,6 +49,13 @@ class InFlightTask:
         self.facts = facts  # None: the app has no task of that name; the isolate reports that
         self.number = next(_numbers)
         self.claimed_at = self.renewed_at = time.monotonic()
+
+    @property
+    def due_at(self) -> float | None:
+        """When it was enqueued, or was due if that was later; None if its envelope is unreadable."""
+        if self._due_at == UNREAD:
+            self._due_at = due_at(self.delivery.body)
+        return self._due_at
 
     @property
     def is_async(self) -> bool:

@@ -2,8 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 
 import msgspec
@@ -32,48 +31,24 @@ class TaskMetrics:
 
     def started(self, tasks: Sequence[InFlightTask]) -> None:
         """Count attempts that have run for a moment already."""
+        groups = _Groups(self._labels)
         with self._lock:
-            self._count_starts([(task, task.started_at) for task in tasks if not task.start_counted])
-
-    def ended(self, batch: Sequence[tuple[InFlightTask, Ending]], refused: Set[str]) -> None:
-        durations: dict[Labels, list[float]] = {}
-        counts: dict[Instrument, dict[Labels, int]] = {}
-        starts: list[tuple[InFlightTask, float]] = []
-        for task, ending in batch:
-            if refused and ending.lease.id in refused:
-                continue
-            labels = self._labels(task)
-            if (seconds := ending.run_seconds) is not None:
-                durations.setdefault(labels, []).append(seconds)
+            for task in tasks:
                 if not task.start_counted:
-                    starts.append((task, task.ended_at - seconds))
-            instrument = _instrument_of(ending.settlement)
-            if instrument is not None:
-                of_kind = counts.setdefault(instrument, {})
-                of_kind[labels] = of_kind.get(labels, 0) + 1
-        with self._lock:
-            self._count_starts([each for each in starts if not each[0].start_counted])
-        for instrument, by_labels in counts.items():
-            self._metrics.count(instrument, by_labels)
-        if durations:
-            self._metrics.observe(instruments.DURATION, durations)
+                    groups.of(task).start(task, task.started_at)
+        groups.record(self._metrics)
 
-    def _count_starts(self, starts: Sequence[tuple[InFlightTask, float]]) -> None:
-        if not starts:
-            return
-        to_wall_clock = time.time() - time.monotonic()
-        waits: dict[Labels, list[float]] = {}
-        counts: Counter[Labels] = Counter()
-        for task, started_at in starts:
-            task.start_counted = True
-            labels = self._labels(task)
-            counts[labels] += 1
-            delivery = task.delivery
-            if delivery.attempt == 0 and (due_at := _due_at(delivery.body)) is not None:
-                waits.setdefault(labels[1:], []).append(max(0.0, started_at + to_wall_clock - due_at))
-        self._metrics.count(instruments.STARTED, counts)
-        if waits:
-            self._metrics.observe(instruments.WAIT, waits)
+    def ended(self, batch: Sequence[tuple[InFlightTask, Ending]]) -> None:
+        groups = _Groups(self._labels)
+        with self._lock:
+            for task, ending in batch:
+                group = groups.of(task)
+                if (seconds := ending.run_seconds) is not None:
+                    group.runs.append(seconds)
+                    if not task.start_counted:
+                        group.start(task, task.ended_at - seconds)
+                group.endings.append(_instrument_of(ending.settlement))
+        groups.record(self._metrics)
 
     def _labels(self, task: InFlightTask) -> Labels:
         queue = task.delivery.queue
@@ -85,6 +60,56 @@ class TaskMetrics:
         if len(self._known) < MOST_QUEUES:
             self._known[queue] = found
         return found
+
+
+class _Groups:
+    """The tasks of one batch by name and queue: most batches have few, and recording takes a lock for each."""
+
+    def __init__(self, labels: Callable[[InFlightTask], Labels]) -> None:
+        self._labels = labels
+        self._groups: dict[tuple[str, str], _Group] = {}
+
+    def of(self, task: InFlightTask) -> "_Group":
+        key = (task.delivery.name, task.delivery.queue)
+        found = self._groups.get(key)
+        if found is None:
+            found = self._groups[key] = _Group(self._labels(task))
+        return found
+
+    def record(self, metrics: Metrics) -> None:
+        to_wall_clock = time.time() - time.monotonic()
+        for group in self._groups.values():
+            group.record(metrics, to_wall_clock)
+
+
+class _Group:
+    __slots__ = ("_labels", "_started", "_waits", "endings", "runs")
+
+    def __init__(self, labels: Labels) -> None:
+        self._labels = labels
+        self._started = 0
+        self._waits: list[float] = []  # from a wall clock's moment to a monotonic one
+        self.runs: list[float] = []
+        self.endings: list[Instrument | None] = []
+
+    def start(self, task: InFlightTask, started_at: float) -> None:
+        task.start_counted = True
+        self._started += 1
+        if task.delivery.attempt == 0 and (due_at := task.due_at) is not None:
+            self._waits.append(started_at - due_at)
+
+    def record(self, metrics: Metrics, to_wall_clock: float) -> None:
+        labels = self._labels
+        if self._started:
+            metrics.count(instruments.STARTED, {labels: self._started})
+        if self._waits:
+            waits = [max(0.0, wait + to_wall_clock) for wait in self._waits]
+            metrics.observe(instruments.WAIT, {labels[1:]: waits})
+        for instrument, number in Counter(self.endings).items():
+            if instrument is not None:
+                metrics.count(instrument, {labels: number})
+        if self.runs:
+            metrics.observe(instruments.DURATION, {labels: self.runs})
 
 
 def depth_numbers(depths: Mapping[str, Depth]) -> dict[Labels, float]:
@@ -110,20 +135,3 @@ def _instrument_of(settlement: Settlement) -> Instrument | None:
             return instruments.THROTTLED
         case _:
             return None
-
-
-def _due_at(body: bytes) -> float | None:
-    """When the call was due, by the sender's clock; the store's own time is not in the envelope."""
-    try:
-        call = _due_calls.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-    return (call.not_before or call.enqueued_at).timestamp()
-
-
-class _DueCall(msgspec.Struct, rename="camel"):
-    enqueued_at: datetime
-    not_before: datetime | None = None
-
-
-_due_calls = msgspec.json.Decoder(_DueCall)

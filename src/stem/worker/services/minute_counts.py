@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from threading import Lock
 
-import msgspec
-
 from stem.contracts.rollups import Measures, MinuteRow, Number, merged
 from stem.contracts.store import Store
 from stem.core.delivery import Ending
@@ -26,7 +24,7 @@ Key = tuple[str | None, str | None, str | None]  # name, queue, tenant
 
 
 class MinuteCounts:
-    """`add` is called in the settler's thread after a batch is written; `tick` by a thread of its own, every TICK_SECONDS.
+    """`add` is called with each batch of endings that the store has taken; `tick` by a thread of its own, every TICK_SECONDS.
 
     Measures have the names of the pipeline's gold rows. Where the pipeline runs, its rows have the same keys and replace these.
     A wait is counted from the time that the sender has written into the envelope.
@@ -144,7 +142,7 @@ class _Counts:
             return
         self._runs.append(seconds)
         delivery = task.delivery
-        if delivery.attempt == 0 and (since := _ready_at(delivery.body)) is not None:
+        if delivery.attempt == 0 and (since := task.due_at) is not None:
             self._waits.append(max(0.0, at - seconds - since))
 
     def merge(self, before: Measures) -> None:
@@ -192,24 +190,6 @@ class _Counts:
 def _merged(one: Measures, other: Measures) -> Measures:
     rows = [MinuteRow(minute=_moment(0), measures=each) for each in (one, other)]
     return merged(rows, ())[()]
-
-
-class _Times(msgspec.Struct, rename="camel"):
-    enqueued_at: datetime
-    not_before: datetime | None = None
-
-
-_times = msgspec.json.Decoder(_Times)
-
-
-def _ready_at(body: bytes) -> float | None:
-    """When the task was enqueued, or was due if that was later; None for an envelope that cannot be read."""
-    try:
-        times = _times.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-    ready = times.enqueued_at.timestamp()
-    return ready if times.not_before is None else max(ready, times.not_before.timestamp())
 
 
 def _is_exact(stored: MinuteRow | None, ours: Measures) -> bool:

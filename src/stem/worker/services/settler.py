@@ -1,22 +1,16 @@
 """Write endings to the store in batches: what arrives while one batch is being written forms the next."""
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from threading import Condition, Thread
 from typing import Protocol
 
 from stem.core.delivery import Ending, Lease
 from stem.core.errors import StemError, StoreRefused
-from stem.core.event import event_kinds
-from stem.core.lifecycle import EventKind
-from stem.core.outcome import Dead, Done
+from stem.core.outcome import Dead
 from stem.core.record import TaskError
 from stem.runtime.backoff import Backoff
 from stem.worker.pool.in_flight import InFlightTask
-from stem.worker.services import task_log
-from stem.worker.services.metrics import TaskMetrics
-from stem.worker.services.task_log import SuccessLog
 
 log = logging.getLogger("stem.worker")
 
@@ -39,24 +33,19 @@ class Settler:
         broker: Writer,
         worker: str,
         settled: Callable[[Sequence[InFlightTask]], None],
-        successes: SuccessLog,
-        task_metrics: TaskMetrics | None = None,
-        count: Callable[[Sequence[Pair]], None] | None = None,
+        account: Callable[[Sequence[Pair], Set[str]], None],
     ) -> None:
-        """`count` gets the endings that the store has taken."""
+        """`account` gets each batch that was written, and the ids of those in it that the store has refused."""
         self._broker = broker
-        self._successes = successes
-        self._task_metrics = task_metrics
         self._worker = worker
         self._settled = settled
-        self._count_settled = count
+        self._account = account
         self._waiting: list[Pair] = []
         self._changed = Condition()
         self._is_stopping = False
         self._is_abandoned = False
         self._backoff = Backoff("settling")
         self._thread = Thread(target=self._run, name="settler", daemon=True)
-        self.counters: Counter[str] = Counter()
 
     def start(self) -> None:
         self._thread.start()
@@ -107,8 +96,8 @@ class Settler:
                 log.exception("settlement.failed endings=%d", len(batch))
                 return self._write_one_by_one(batch, error)
             self._backoff.succeeded()
-            self._count(batch, {lease.id for lease in refused})
-            return self._settled([task for task, _ in batch])
+            self._settled([task for task, _ in batch])
+            return self._account(batch, {lease.id for lease in refused})
         return None
 
     def _write_one_by_one(self, batch: list[Pair], error: Exception) -> None:
@@ -124,25 +113,6 @@ class Settler:
             return
         refusal = TaskError(type(error).__name__, str(error)[:1000])
         self._write([(task, Ending(task.lease, Dead("not-storable", refusal), ending.run_seconds))])
-
-    def _count(self, batch: list[Pair], refused: set[str]) -> None:
-        if self._task_metrics is not None:
-            self._task_metrics.ended(batch, refused)
-        done: list[Pair] = []
-        for task, ending in batch:
-            if refused and ending.lease.id in refused:
-                self.counters["refused"] += 1
-                log.warning("lease.lost id=%s: its ending was refused; another worker has it", task.lease.id)
-            elif type(ending.settlement) is Done:
-                done.append((task, ending))
-            else:
-                self.counters[event_kinds(ending.settlement)[0]] += 1
-                task_log.log_ending(task, ending)
-        if done:
-            self.counters[EventKind.SUCCEEDED] += len(done)
-            self._successes.add(done)
-        if self._count_settled is not None:
-            self._count_settled([pair for pair in batch if pair[1].lease.id not in refused] if refused else batch)
 
     def _pause(self, error: StemError) -> None:
         if not self._backoff.is_failing:

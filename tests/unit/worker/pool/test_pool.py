@@ -28,7 +28,6 @@ from stem.worker.pool.pool import Pool
 from stem.worker.pool.watchdog import Limits
 from stem.worker.services.lease_renewer import LeaseRenewer
 from stem.worker.services.settler import Settler
-from stem.worker.services.task_log import SuccessLog
 from support.builders import a_push
 
 
@@ -130,7 +129,7 @@ def test_a_task_that_is_revoked_while_it_is_admitted_is_cancelled(pool: Pool) ->
         in_flight=pool._in_flight,
         pool=pool,
         lease_renewer=LeaseRenewer(store, pool, pool._in_flight, 60.0),
-        settler=Settler(at_most_once, "w", lambda tasks: None, SuccessLog(is_on=False)),
+        settler=Settler(at_most_once, "w", lambda tasks: None, lambda batch, refused: None),
     )
     pool.start(None, endings)
     store.broker.push([a_push("t1")])
