@@ -114,7 +114,7 @@ class Linking:
             task, _ = self._joins[id]
             task.merge_meta(names)
             self._batch.add["blocked_more"]((len(names), task.seq))
-            self._batch.change(task)
+            self._batch.add["task_meta"]((task.meta, task.seq))
         self._spawned.clear()
 
     def _find(self, ids: list[str], horizon: float) -> dict[str, Prerequisite]:
