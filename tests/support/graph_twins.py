@@ -30,7 +30,7 @@ nodes = st.fixed_dictionaries(
         "after": st.lists(st.sampled_from([0, 0, 1, 1, 2, 3, 5, 8]), max_size=3),
         "on_failure": st.sampled_from([OnFailure.CANCEL, OnFailure.CANCEL, OnFailure.RUN, OnFailure.ONLY]),
         "is_join": st.sampled_from([False, False, True]),
-        "into": st.sampled_from([None, None, None, 0, 1]),  # one of the open joins
+        "into": st.sampled_from([None, None, 0, 1]),  # one of the open joins
         "queue": st.sampled_from([*QUEUES * 4, LATE]),
         "priority": st.sampled_from([5, 5, 9]),
         "delay": st.sampled_from([None] * 8 + [0.0, HOUR]),

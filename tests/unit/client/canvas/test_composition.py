@@ -276,7 +276,7 @@ def test_a_canvas_waits_in_the_store_and_is_found_again_by_id(app: Stem) -> None
     assert asyncio.run(_asked(handle)) == 3
     with pytest.raises(TaskNotFound):
         app.canvas("unheard-of").status()
-    with pytest.raises(TaskNotFound, match="is a task and no canvas"):
+    with pytest.raises(TaskNotFound, match="is the id of a task and not of a canvas"):
         app.canvas(kit.add.enqueue(1).id).status()
 
 
