@@ -195,13 +195,54 @@ def test_what_is_pushed_into_a_join_and_fails_cancels_it(store: Store) -> None:
     assert (state(store, "late"), last(store, "k").data["cause"]) == (State.CANCELLED, "bad")
 
 
+@pytest.mark.parametrize("is_settled_together", [True, False])
+def test_a_join_that_a_member_has_cancelled_waits_for_what_is_pushed_into_it(
+    store: Store, is_settled_together: bool
+) -> None:
+    store.broker.push([a_push("bad"), a_push("a"), a_join("j", "bad", "a"), a_push("after", after=["j"])])
+    bad, a = take(store, "bad", "a")
+    endings = [dead(bad), done(a, then=[a_push("s1", into="j"), a_push("s2", after=["s1"], into="j")])]
+    for batch in [endings] if is_settled_together else [[each] for each in endings]:
+        assert store.broker.settle(batch, worker=WORKER) == []
+    held_back = record(store, "j")
+    assert (held_back.state, spawned(held_back.meta)) == (State.CANCELLED, ["s1", "s2"])
+    assert counts(store) == (1, 0, 0, 1, 1)
+    succeed(store, "s1")
+    store.deadletters.replay(DeadFilter())
+    bad, s2 = take(store, "bad", "s2")
+    store.broker.settle([done(bad)], worker=WORKER)
+    assert states(store, "j", "after") == ["cancelled", "cancelled"]
+    store.broker.settle([done(s2)], worker=WORKER)
+    assert (record(store, "j").error, kinds_of(store, "j")[-1]) == (None, EventKind.JOINED)
+    succeed(store, "after")
+    assert counts(store) == (0, 0, 0, 0, 0)
+
+
+def test_what_is_pushed_into_a_join_that_was_cancelled_and_fails_is_mended_as_well(store: Store) -> None:
+    store.broker.push([a_push("bad"), a_push("a"), a_join("j", "bad", "a"), a_push("after", after=["j"])])
+    bad, a = take(store, "bad", "a")
+    store.broker.settle([dead(bad)], worker=WORKER)
+    store.broker.settle([done(a, then=[a_push("s", into="j"), a_push("t", after=["bad"], into="j")])], worker=WORKER)
+    assert (state(store, "t"), error_of(store, "t").message.split()[0]) == (State.CANCELLED, "bad")
+    fail(store, "s")
+    assert error_of(store, "j").message.split()[0] == "bad"
+    store.deadletters.replay(DeadFilter(ids=("bad",)))
+    succeed(store, "bad")
+    succeed(store, "t")
+    assert states(store, "j", "after") == ["cancelled", "cancelled"]
+    store.deadletters.replay(DeadFilter())
+    succeed(store, "s")
+    assert states(store, "j", "after") == ["succeeded", "queued"]
+    succeed(store, "after")
+
+
 @pytest.mark.parametrize("what", ["unknown", "ended", "cancelled", "no join", "a blocked task"])
-def test_only_a_blocked_join_can_be_pushed_into(store: Store, what: str) -> None:
+def test_only_a_join_that_can_still_end_well_can_be_pushed_into(store: Store, what: str) -> None:
     store.broker.push([a_push("a", queue="other"), a_push("plain"), a_push("blocked", after=["a"]), a_join("j", "a")])
     if what == "ended":
         succeed(store, "a", queue="other")
     elif what == "cancelled":
-        fail(store, "a", queue="other")
+        store.broker.cancel(["j"])
     into = {"unknown": "ghost", "no join": "plain", "a blocked task": "blocked"}.get(what, "j")
     before = all_events(store)
     with pytest.raises(StoreRefused, match=into):

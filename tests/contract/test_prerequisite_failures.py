@@ -395,3 +395,30 @@ def test_who_waits_for_the_result_is_woken_by_the_failure(store: Store, open_sto
     assert is_waiting(waiter)
     store.broker.settle([dead(a)], worker=WORKER)
     assert waiter.result(10)["c"].state is State.CANCELLED
+
+
+@pytest.mark.parametrize("seconds", [None, 3600.0])
+def test_a_task_that_is_cancelled_as_it_is_pushed_holds_no_key_and_gets_none_when_it_is_revived(
+    store: Store, seconds: float | None
+) -> None:
+    key = Unique("k", seconds)
+    store.broker.push(pushes("a"))
+    fail(store, "a")
+    assert [each.created for each in store.broker.push([a_push("b", unique=key, after=["a"])])] == [True]
+    store.deadletters.replay(DeadFilter())
+    succeed(store, "a")
+    assert store.broker.push([a_push("c", unique=key)])[0].created
+    succeed(store, "b", "c")
+
+
+def test_a_key_that_a_push_takes_and_frees_can_be_taken_by_the_next_of_the_batch(store: Store) -> None:
+    store.broker.push(pushes("a"))
+    fail(store, "a")
+    key = Unique("k", None)
+    batch = [a_push("b", unique=key, after=["a"]), a_join("j", unique=key), a_push("c", unique=key)]
+    assert [(each.id, each.created) for each in store.broker.push([*batch, a_push("d", unique=key)])] == [
+        ("b", True),
+        ("j", True),
+        ("c", True),
+        ("c", False),
+    ]

@@ -30,7 +30,7 @@ nodes = st.fixed_dictionaries(
         "after": st.lists(st.sampled_from([0, 0, 1, 1, 2, 3, 5, 8]), max_size=3),
         "on_failure": st.sampled_from([OnFailure.CANCEL, OnFailure.CANCEL, OnFailure.RUN, OnFailure.ONLY]),
         "is_join": st.sampled_from([False, False, True]),
-        "into": st.sampled_from([None, None, None, 0, 1]),  # one of the blocked joins
+        "into": st.sampled_from([None, None, 0, 1]),  # one of the open joins
         "queue": st.sampled_from([*QUEUES * 4, LATE]),
         "priority": st.sampled_from([5, 5, 9]),
         "delay": st.sampled_from([None] * 8 + [0.0, HOUR]),
@@ -98,12 +98,12 @@ class GraphTwins(Twins):
 
     @rule(wanted=nodes, is_unknown=st.booleans())
     def push_in_vain(self, wanted: dict[str, Any], is_unknown: bool) -> None:
-        """It names a prerequisite that is not there, or a join that is not blocked."""
+        """It names a prerequisite that is not there, or a join that has ended for good."""
         batch = self._nodes([wanted, wanted])
         last = batch[-1].envelope
         if is_unknown:
             last = msgspec.structs.replace(last, after=(*last.after, "nobody"))
-        ended = [id for id in self.joins if id not in self._blocked_joins()]
+        ended = [id for id in self.joins if id not in self._open_joins()]
         into = batch[-1].into if is_unknown or not ended else ended[-1]
         self._push_both([batch[0], msgspec.structs.replace(batch[-1], envelope=last, into=into)])
 
@@ -245,7 +245,7 @@ class GraphTwins(Twins):
         self.waits[id] = set(after)
         rest: dict[str, Any] = {name: wanted[name] for name in ("on_failure", "queue", "priority", "delay")}
         into = None
-        if wanted["into"] is not None and (joins := self._blocked_joins()):
+        if wanted["into"] is not None and (joins := self._open_joins()):
             join = joins[-1 - wanted["into"] % len(joins)]
             into = None if self._reaches(id, join) else join
         if wanted["is_join"]:
@@ -253,9 +253,9 @@ class GraphTwins(Twins):
             return a_push(id, name=JOIN, after=after, into=into, args={"of": after}, **rest)
         return a_push(id, after=after, into=into, expires=0.0 if wanted["queue"] == LATE else None, **rest)
 
-    def _blocked_joins(self) -> list[str]:
-        known = self.model.results.get(self.joins)
-        return [id for id in self.joins if id in known and known[id].state is State.QUEUED]
+    def _open_joins(self) -> list[str]:
+        """Those that are blocked or can be revived."""
+        return [id for id in self.joins if self.model.broker.find(id) is not None]
 
     def _push(self, wanted: dict[str, Any]) -> Push:
         push = super()._push(wanted)

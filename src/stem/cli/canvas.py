@@ -12,7 +12,7 @@ from stem.core.lifecycle import State
 
 if TYPE_CHECKING:
     from stem.client.app import Stem
-    from stem.client.canvas.handle import CanvasStatus
+    from stem.client.canvas.handle import CanvasHandle, CanvasStatus
     from stem.client.canvas.tree import TreeLine
 
 FOLLOW_SECONDS = 1.0
@@ -70,14 +70,16 @@ def list_canvases(session: Session, limit: int, cursor: str | None) -> None:
 def show(session: Session, id: str, follow: bool) -> None:
     """Draw canvas ID as a tree, with states, durations and the critical path.
 
-    The critical path is marked with *: the canvas could not have ended before these tasks.
+    ID is that of the canvas or of one of its tasks. The critical path is marked with *: the canvas could not have ended
+    before these tasks. Tasks that were spawned, or took the place of another, are below the one that they came from.
 
     \b
     Example: stem canvas show 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00 --follow
     """
     with session.app() as app:
+        handle = _canvas(app, id)
         while True:
-            status = _show(session, app, id)
+            status = _show(session, handle)
             if not follow or status.is_terminal:
                 return
             time.sleep(FOLLOW_SECONDS)
@@ -87,19 +89,20 @@ def show(session: Session, id: str, follow: bool) -> None:
 @click.argument("id", shell_complete=completing.canvas_ids)
 @in_session
 def resume(session: Session, id: str) -> None:
-    """Replay the tasks of canvas ID that have failed; what waits for them goes on.
+    """Replay the tasks of canvas ID that have failed; what waits for them goes on. ID may be that of one of its tasks.
 
     \b
     Example: stem canvas resume 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00
     """
     with session.app() as app:
-        replayed = app.canvas(id).resume()
+        handle = _canvas(app, id)
+        replayed = handle.resume()
     if session.as_json:
-        printing.json({"id": id, "replayed": replayed})
+        printing.json({"id": handle.id, "replayed": replayed})
     elif replayed:
-        click.echo(f"Replayed {_tasks(len(replayed))} of canvas {id}.")
+        click.echo(f"Replayed {_tasks(len(replayed))} of canvas {handle.id}.")
     else:
-        click.echo(f"No task of canvas {id} lies among the dead letters; nothing was replayed.")
+        click.echo(f"No task of canvas {handle.id} lies among the dead letters; nothing was replayed.")
 
 
 @canvas.command()
@@ -121,16 +124,26 @@ def revoke(session: Session, id: str, terminate: bool, reason: str) -> None:
         click.echo(f"Revoked {_tasks(len(revoked))} of canvas {id}.")
 
 
-def _show(session: Session, app: "Stem", id: str) -> "CanvasStatus":
-    status, lines = app.canvas(id).tree()
+def _canvas(app: "Stem", id: str) -> "CanvasHandle[Any]":
+    """The canvas of this id, or the one that the task of this id is part of."""
+    from stem.client.run.context import CANVAS_ID
+
+    record = app.store.results.get([id], past_retention=True).get(id)
+    canvas_id = None if record is None else record.meta.get(CANVAS_ID)
+    return app.canvas(canvas_id if isinstance(canvas_id, str) else id)
+
+
+def _show(session: Session, handle: "CanvasHandle[Any]") -> "CanvasStatus":
+    status, lines = handle.tree()
     if session.as_json:
         printing.json({**_status(status), "tree": [_line(line) for line in lines]})
         return status
     printing.facts({"canvas": status.id, "name": status.name, "state": status.state, "done": _share(status)})
+    names = {line.id: line.name for line in lines}
     rows = [
         (
-            f"{'* ' if line.is_critical else '  '}{'  ' * line.depth}{line.name}{' (aside)' if line.aside else ''}",
-            line.state or _counts(line.counts),
+            f"{'* ' if line.is_critical else '  '}{'  ' * line.depth}{line.name}{_note(line)}",
+            _state(line, names),
             "" if line.seconds is None else f"{line.seconds:.2f} s",
             line.id or "",
         )
@@ -153,6 +166,17 @@ def _status(status: "CanvasStatus") -> dict[str, Any]:
         "counts": status.counts,
         "failures": status.failures,
     }
+
+
+def _note(line: "TreeLine") -> str:
+    notes = [note for note in (line.added, "aside" if line.aside else None) if note is not None]
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+def _state(line: "TreeLine", names: dict[str | None, str]) -> str:
+    if line.waits_for is not None:
+        return f"waiting for the replay of {names.get(line.waits_for, line.waits_for)}"
+    return line.state or _counts(line.counts)
 
 
 def _line(line: "TreeLine") -> dict[str, Any]:

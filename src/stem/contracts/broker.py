@@ -57,8 +57,9 @@ class Broker(ABC):
         A join (`Envelope.is_join`) ends instead of being released: state `succeeded`, its payload is its arguments, event
         `joined`. A join without prerequisites ends in the push.
 
-        `into` names a blocked join, which waits for this task as well from now on; its record's meta gets the key
-        `spawned.ID` with value true. StoreRefused, with nothing stored, if that join is unknown or no longer blocked.
+        `into` names a join that is blocked or was cancelled for a failed prerequisite, which waits for this task as well from
+        now on; its record's meta gets the key `spawned.ID` with value true. StoreRefused, with nothing stored, if that join is
+        unknown or has ended in any other way.
 
         The record of a prerequisite is kept past its retention while a task that waited for it has not ended, lies among the
         dead letters, was cancelled for a failed prerequisite, or is a join (or a task ended by `Block`) whose record is kept;

@@ -97,7 +97,7 @@ class Push(msgspec.Struct, frozen=True):
     delay_seconds: float | None = None
     expires_seconds: float | None = None
     unique: Unique | None = None
-    into: str | None = None  # a blocked join that waits for this task as well from now on
+    into: str | None = None  # a join that waits for this task as well from now on
 
 
 class Receipt(msgspec.Struct, frozen=True):

@@ -216,6 +216,21 @@ async def _awaited(tasks: Tasks) -> list[int]:
     return await handle
 
 
+def test_case_33_a_group_that_grows_after_a_member_has_failed_is_mended_as_a_whole(
+    app: Stem, tasks: Tasks, tmp_path: Path
+) -> None:
+    file, mended = tmp_path / "marks", tmp_path / "mended"
+    header = [tasks.needs.s(str(mended)), tasks.more.s(10), tasks.add.s(1)]
+    handle = chord(header, tasks.keep.s(file=str(file))).submit()
+    assert run_pending(app) == 5
+    status = handle.status()
+    assert (status.state, status.counts) == (State.FAILED, {State.FAILED: 1, State.SUCCEEDED: 4, State.CANCELLED: 1})
+    mended.touch()
+    assert len(handle.resume()) == 1
+    assert run_pending(app) == 2
+    assert (handle.get(SECONDS), marks(file)) == (["mended", 10, 1, 11, 12], ["kept"])
+
+
 @pytest.mark.usefixtures("worker")
 def test_tasks_replace_themselves_spawn_members_and_end_their_chain_in_isolates(tasks: Tasks) -> None:
     assert chain(tasks.spread.s(3), tasks.keep.s()).submit().get(SECONDS) == [0, 1, 2]

@@ -77,6 +77,11 @@ class MemoryTask:
         return bool(self.pending) and self.state is State.CANCELLED
 
     @property
+    def is_open_join(self) -> bool:
+        """It is blocked, or can be revived: either way it still counts its members."""
+        return self.is_join and bool(self.pending)
+
+    @property
     def has_succeeded(self) -> bool:
         return self.state is State.SUCCEEDED or self.passes
 

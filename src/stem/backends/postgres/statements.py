@@ -4,7 +4,7 @@ from functools import cache
 from importlib.resources import files
 from typing import LiteralString
 
-VERSION = 18  # of tables and functions
+VERSION = 19  # of tables and functions
 OLDEST_SERVER = 130000  # that understands them
 
 _FOLDER = files(__package__) / "sql"

@@ -37,7 +37,7 @@ class Canvas(ABC, Generic[R_co]):
 
     def set(self, **options: Unpack[CallOptions]) -> Self:
         """Return it with these options. They hold for all of its tasks that do not say otherwise; a delay holds for the first
-        ones, an id is that of the whole. Raises InvalidTask."""
+        ones, an id is that of the whole, or of the task if it is a single one. Raises InvalidTask."""
         return self._changed(options={**self.options, **checked_options(options)})
 
     def link(self, callback: "Canvas[Any]") -> Self:

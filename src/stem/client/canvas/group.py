@@ -9,6 +9,7 @@ import msgspec
 
 from stem.client.canvas.builder import Builder, Building, Scope, Source, following
 from stem.client.canvas.canvas import Canvas, Chain, checked, end_of, end_part, in_chain, of_all, step_scope
+from stem.client.canvas.signature import Signature
 from stem.core.errors import InvalidTask, UsageError
 from stem.core.prerequisites import OnFailure
 
@@ -29,6 +30,7 @@ class Group(Canvas[list[R_co]]):
         self._stream: Iterator[Canvas[R_co]] | None = None
         self._source: Iterable[Canvas[R_co]] | None = None  # if it can be read more than once
         self._first: list[Canvas[R_co]] | None = None  # of a generator, once it is known
+        self._ends: list[EndRun] = []  # what its values are decoded as, once it is built
         if isinstance(members, list | tuple):
             self._members = [checked(member) for member in members]
         else:
@@ -57,11 +59,12 @@ class Group(Canvas[list[R_co]]):
 
     def decode(self, value: msgspec.Raw) -> Any:
         # The value of one who ended the chain early need not be a list.
-        parts = msgspec.json.decode(value, type=list[msgspec.Raw]) if bytes(value).startswith(b"[") else None
-        members = self._members
-        if parts is None or members is None or len(parts) != len(members) or any(m.kind == "group" for m in members):
+        if not bytes(value).startswith(b"["):
             return msgspec.json.decode(value)
-        return [member.decode(part) for member, part in zip(members, parts, strict=True)]
+        ends = (run.end for run in self._ends for _ in range(run.count))
+        parts = msgspec.json.decode(value, type=list[msgspec.Raw])
+        # Behind its own members are those that were spawned.
+        return [msgspec.json.decode(part) if (end := next(ends, None)) is None else end.decode(part) for part in parts]
 
     def build(self, builder: Builder, source: Source, scope: Scope, end_id: str | None) -> Building:
         source, scope = self.entered(source, scope)
@@ -82,14 +85,18 @@ class Group(Canvas[list[R_co]]):
     ) -> Building:
         """Add the members and append the ids of the tasks that end them; a group in the group is made part of it."""
         members: Iterable[Canvas[Any]] = self._taken() if self._members is None else self._members
+        runs: list[EndRun] = []
         for member in map(_bare, map(checked, members)):
             if member.is_empty:
                 continue
             if isinstance(member, Group) and member.partial == self.partial and not member.links:
                 inner_source, inner_scope = member.entered(source, scope)
                 yield member.build_members(builder, inner_source, inner_scope, ids, (*errors, *member.errors))
+                runs += member._ends
             else:
                 yield Canvas.build_members(member, builder, source, scope, ids, errors)
+                _note_end(runs, end_part(member))
+        self._ends = runs
 
     def as_partial(self) -> Self:
         made = self._changed()
@@ -220,6 +227,24 @@ def in_chunks(items: Iterable[Any], size: int) -> Iterable[list[Any]]:
         raise InvalidTask(f"The size of a chunk is {size!r}; give a whole number from 1.")
     stream = iter(items)
     return iter(lambda: list(islice(stream, size)), [])
+
+
+class EndRun:
+    """So many members that follow each other and end alike: enough to decode their values, however many there are."""
+
+    __slots__ = ("count", "end")
+
+    def __init__(self, end: Canvas[Any]) -> None:
+        self.end = end
+        self.count = 1
+
+
+def _note_end(runs: list[EndRun], end: Canvas[Any]) -> None:
+    last = runs[-1].end if runs else None
+    if isinstance(last, Signature) and isinstance(end, Signature) and last.sender.definition is end.sender.definition:
+        runs[-1].count += 1
+    else:
+        runs.append(EndRun(end))
 
 
 def _bare(member: Canvas[Any]) -> Canvas[Any]:

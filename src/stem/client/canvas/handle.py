@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 import msgspec
 
 from stem.client.canvas.shape import CanvasShape, members_found, read_shape
-from stem.client.canvas.values import CHUNK, Values, stored_value
+from stem.client.canvas.values import CHUNK, PASSED, Values, stored_value
 from stem.client.send.handle import TaskHandle, failure_of
 from stem.client.store_connection import StoreConnection
 from stem.core.delivery import DeadFilter
@@ -71,28 +71,18 @@ class CanvasHandle(Generic[R_co]):
 
     def status(self) -> CanvasStatus:
         """Count the tasks by state. Reads the record of each. Raises TaskNotFound."""
-        root = self._root.status()
-        shape = read_shape(self._store_connection.store, root)
-        counts: Counter[State] = Counter()
-        failures: list[FailedMember] = []
-        for record in self._records(self._members(shape)):
-            counts[record.state] += 1
-            if record.state is State.FAILED and len(failures) < MAX_FAILURES:
-                failures.append(FailedMember(record.id, record.name, record.error))
-        state = _state(root, counts)
-        cause = None if failures or state is not State.CANCELLED else self._get(first_cause(root.error) or "")
-        if cause is not None and cause.state is State.FAILED:  # it took the place of a member
-            state, failures = State.FAILED, [FailedMember(cause.id, cause.name, cause.error)]
-        return CanvasStatus(self.id, shape.name, state, counts.total(), dict(counts), failures)
+        root, shape = self._shape()
+        return self._status(root, shape, self._records(self._members(shape)))
 
     def tree(self) -> "tuple[CanvasStatus, list[TreeLine]]":
         """The status, and the canvas as a tree with what became of each task. Raises TaskNotFound."""
         from stem.client.canvas.tree import tree_lines  # here: only people look at it
 
-        status = self.status()
-        shape = read_shape(self._store_connection.store, self._root.status())
-        ids = [*shape.tasks(aside=False), *shape.tasks(aside=True)]
-        return status, tree_lines(shape, {record.id: record for record in self._records(ids)})
+        root, shape = self._shape()
+        members = list(self._members(shape))
+        records = {record.id: record for record in self._records([*members, *shape.tasks(aside=True)])}
+        status = self._status(root, shape, (records[id] for id in members if id in records))
+        return status, tree_lines(shape, records, self._added(root, shape, records.values()))
 
     def get(self, timeout: float | None = None) -> R_co:
         """Wait for the value. Raises TaskFailed or TaskCancelled with the first cause, WaitTimeout or (at once)
@@ -118,15 +108,10 @@ class CanvasHandle(Generic[R_co]):
         returns."""
         from stem.client.control import Control
 
-        root = self._root.status()
-        shape = read_shape(self._store_connection.store, root)
+        root, shape = self._shape()
         # What would follow first, so that nothing is released meanwhile. The canvas itself ends with them.
-        ids = [*shape.tasks(aside=True), *reversed(list(self._members(shape)))]
-        records = list(self._records(ids))
-        if any(VALUE_OF in record.meta and not record.is_terminal for record in records):
-            known = set(ids)
-            records += [each for each in self._found(root) if each.id not in known]
-        revoked = [record.id for record in records if not record.is_terminal]
+        records = self._with_added(root, shape, [*shape.tasks(aside=True), *reversed(list(self._members(shape)))])
+        revoked = [record.id for record in records if not record.is_terminal and record.name not in JOINS]
         control = Control(self._store_connection)
         for start in range(0, len(revoked), CHUNK):
             control.revoke(*revoked[start : start + CHUNK], terminate=terminate, reason=reason)
@@ -134,17 +119,13 @@ class CanvasHandle(Generic[R_co]):
 
     def resume(self) -> list[str]:
         """Replay the dead letters among its tasks, and return their ids; what they had held up runs after them."""
-        store = self._store_connection.store
-        root = self._root.status()
-        shape = read_shape(store, root)
-        ids = [*self._members(shape), *shape.tasks(aside=True)]
-        cause = first_cause(root.error)
-        if cause is not None and cause not in ids:  # it took the place of a member
-            ids = list(dict.fromkeys([*ids, *(record.id for record in self._found(root))]))
+        root, shape = self._shape()
+        records = self._with_added(root, shape, [*self._members(shape), *shape.tasks(aside=True)])
+        ids = [record.id for record in records if record.state is State.FAILED]
         replayed: list[str] = []
         for start in range(0, len(ids), CHUNK):
             where = DeadFilter(ids=tuple(ids[start : start + CHUNK]))
-            replayed += store.deadletters.replay(where, limit=CHUNK)
+            replayed += self._store_connection.store.deadletters.replay(where, limit=CHUNK)
         return replayed
 
     async def astatus(self) -> CanvasStatus:
@@ -186,8 +167,7 @@ class CanvasHandle(Generic[R_co]):
         found = None if cause is None else self._get(cause)
         if found is None or found.state not in (State.FAILED, State.CANCELLED):
             # It was mended, and something else has failed since.
-            shape = read_shape(self._store_connection.store, record)
-            found = next((each for each in self._records(self._members(shape)) if each.state is State.FAILED), found)
+            found = next((each for each in self._members_and_causes(record) if each.state is State.FAILED), found)
         return failure_of(found if found is not None and found.state is not State.SUCCEEDED else record)
 
     def _still_going(self, record: TaskRecord) -> list[str]:
@@ -200,10 +180,54 @@ class CanvasHandle(Generic[R_co]):
             return []
         if not found.is_terminal:
             return [cause]
-        shape = read_shape(self._store_connection.store, record)
-        going = [each.id for each in self._records(self._members(shape)) if not each.is_terminal]
+        going = [each.id for each in self._members_and_causes(record) if not each.is_terminal]
         # Between its success and this look the whole may have ended.
         return going[:CHUNK] or ([self.id] if self._root.status().state is State.SUCCEEDED else [])
+
+    def _members_and_causes(self, root: TaskRecord) -> Iterator[TaskRecord]:
+        """Its members, and those that cancelled some of them: these may have been spawned, or taken the place of others."""
+        causes: dict[str, None] = {}
+        for record in self._records(self._members(read_shape(self._store_connection.store, root))):
+            yield record
+            causes |= dict.fromkeys(_causes(record))
+        yield from self._records(causes)
+
+    def _shape(self) -> tuple[TaskRecord, CanvasShape]:
+        root = self._root.status()
+        return root, read_shape(self._store_connection.store, root)
+
+    def _status(self, root: TaskRecord, shape: CanvasShape, members: Iterable[TaskRecord]) -> CanvasStatus:
+        counts: Counter[State] = Counter()
+        failed: list[TaskRecord] = []
+        causes: dict[str, None] = {}
+        for record in members:
+            counts[record.state] += 1
+            if record.state is State.FAILED and len(failed) < MAX_FAILURES:
+                failed.append(record)
+            causes |= dict.fromkeys(_causes(record))
+        state = _state(root, counts)
+        if state is State.CANCELLED:  # perhaps for what was spawned, or took the place of a member
+            found = list(self._records(causes))
+            failed = [record for record in found if record.state is State.FAILED][:MAX_FAILURES]
+            is_replayed = any(not record.is_terminal for record in found)
+            state = State.RUNNING if is_replayed else State.FAILED if failed else state
+        failures = [FailedMember(record.id, record.name, record.error) for record in failed]
+        return CanvasStatus(self.id, shape.name, state, counts.total(), dict(counts), failures)
+
+    def _with_added(self, root: TaskRecord, shape: CanvasShape, ids: Iterable[str]) -> list[TaskRecord]:
+        records = {record.id: record for record in self._records(ids)}
+        records |= {record.id: record for record in self._added(root, shape, records.values())}
+        return list(records.values())
+
+    def _added(self, root: TaskRecord, shape: CanvasShape, known: Iterable[TaskRecord]) -> list[TaskRecord]:
+        """What was spawned, or took the place of tasks, while the canvas ran, with its joins, oldest first. There are no such
+        records to look for unless one of those that are known was replaced, or is none of the shape's own."""
+        own = {id for entry in shape.entries for id in entry.ids}
+        if all(record.id in own and (VALUE_OF not in record.meta or PASSED in record.meta) for record in known):
+            return []
+        own.update(shape.joins())
+        found = members_found(self._store_connection.store, root, since=root.enqueued_at)
+        return [record for record in found if record.id not in own][::-1]
 
     def _get(self, task_id: str) -> TaskRecord | None:
         return self._store_connection.store.results.get([task_id], past_retention=True).get(task_id)
@@ -215,9 +239,6 @@ class CanvasHandle(Generic[R_co]):
             if record.name in JOINS:
                 yield from spawned(record.meta)
 
-    def _found(self, root: TaskRecord) -> Iterator[TaskRecord]:
-        return (each for each in members_found(self._store_connection.store, root) if each.name not in JOINS)
-
     def _records(self, ids: Iterable[str]) -> Iterator[TaskRecord]:
         """The records of these tasks, in order; those that are gone are left out."""
         wanted = list(ids)
@@ -225,6 +246,11 @@ class CanvasHandle(Generic[R_co]):
             part = wanted[start : start + CHUNK]
             found = self._store_connection.store.results.get(part, past_retention=True)
             yield from (found[id] for id in part if id in found)
+
+
+def _causes(record: TaskRecord) -> list[str]:
+    cause = first_cause(record.error) if record.state is State.CANCELLED else None
+    return [] if cause is None else [cause]
 
 
 def _state(root: TaskRecord, counts: Counter[State]) -> State:

@@ -1,27 +1,30 @@
 """The shape of a canvas: which tasks it has, and how they are composed. Read from the join that stands for it."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from stem.client.run.context import CANVAS_ID
 from stem.contracts.store import Store
 from stem.core.errors import EnvelopeUnreadable, TaskNotFound
-from stem.core.prerequisites import CANVAS
+from stem.core.prerequisites import CANVAS, JOINS
 from stem.core.record import TaskFilter, TaskRecord
 
 PAGE = 1000
 
 
 class ShapeEntry(msgspec.Struct, frozen=True):
-    """One line of the shape, indented by `depth`. `ids` are tasks of one name that follow each other; `id` is a join's.
-    `aside`: a link or error callback, which is no part of the result."""
+    """One line of the shape, indented by `depth`. `ids` are tasks of one name that follow each other; `id` is a join's; `after`
+    has the nodes that a node of a workflow waits for. `aside`: a link or error callback, which is no part of the result."""
 
     kind: str
     depth: int
     name: str | None = None
     id: str | None = None
     ids: list[str] = []
+    after: list[str] = []
     aside: bool = False
 
 
@@ -41,17 +44,20 @@ def read_shape(store: Store, record: TaskRecord) -> CanvasShape:
     """The shape of a canvas, by the record of its join. One whose join was revoked has no shape left: its tasks are looked
     for. Raises TaskNotFound."""
     if record.name != CANVAS:
-        raise TaskNotFound(f"{record.id} is a task and no canvas; ask app.handle(id).")
+        whole = record.meta.get(CANVAS_ID)
+        remedy = "ask app.handle(id)" if whole is None else f"that of its canvas is {whole}"
+        raise TaskNotFound(f"{record.id} is the id of a task and not of a canvas; {remedy}.")
     arguments = _arguments(store, record)
     if arguments is not None:
         return CanvasShape(arguments.get("name"), msgspec.convert(arguments.get("shape", []), list[ShapeEntry]))
-    entries = [ShapeEntry("task", 0, each.name, None, [each.id]) for each in members_found(store, record)]
-    return CanvasShape(None, entries)
+    found = [each for each in members_found(store, record) if each.name not in JOINS]
+    return CanvasShape(None, [ShapeEntry("task", 0, each.name, None, [each.id]) for each in reversed(found)])
 
 
-def members_found(store: Store, record: TaskRecord) -> Iterator[TaskRecord]:
-    """All tasks that say they are of this canvas, also those that took the place of others; reads many records."""
-    where, cursor = TaskFilter(meta={"canvasId": record.id}), None
+def members_found(store: Store, record: TaskRecord, *, since: datetime | None = None) -> Iterator[TaskRecord]:
+    """All tasks and joins that say they are of this canvas, also those that were spawned or took the place of others, newest
+    first. Looks through all records that were enqueued since then."""
+    where, cursor = TaskFilter(meta={CANVAS_ID: record.id}, since=since), None
     while True:
         page = store.results.page(where, limit=PAGE, cursor=cursor)
         yield from (each for each in page.items if each.id != record.id)

@@ -63,7 +63,10 @@ class Workflow(Canvas[dict[str, Any]]):
         return [node.canvas for node in self.nodes.values()]
 
     def decode(self, value: msgspec.Raw) -> Any:
-        values = msgspec.json.decode(value, type=dict[str, msgspec.Raw])
+        # A FailedResult may stand for it, or the value of one who ended a chain early.
+        values = msgspec.json.decode(value, type=dict[str, msgspec.Raw]) if bytes(value).startswith(b"{") else {}
+        if not values or not values.keys() <= self.nodes.keys():
+            return msgspec.json.decode(value)
         return {name: self.nodes[name].canvas.decode(part) for name, part in values.items()}
 
     def build(self, builder: Builder, source: Source, scope: Scope, end_id: str | None) -> Building:
@@ -74,7 +77,7 @@ class Workflow(Canvas[dict[str, Any]]):
         inner = scope.inside(is_link=False, is_followed=False, is_root=False, join_id=None)
         ends: dict[str, str] = {}
         for node in nodes:
-            builder.note("node", inner, name=node.name)
+            builder.note("node", inner, name=node.name, **({"after": list(node.all_before)} if node.all_before else {}))
             ends[node.name] = yield _build_node(node, builder, _before(node, ends, source), inner.inside())
         awaited = {name for node in nodes for name in node.all_before}
         value = {name: id for name, id in ends.items() if name not in awaited}

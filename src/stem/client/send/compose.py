@@ -87,8 +87,7 @@ def compose(
     elif plan.add_to_parent and (context := running.get()) is not None:
         changes["meta"] = lineage(context, template.meta)
     if plan.is_singleton:
-        is_part = dependencies is not None and dependencies.inputs
-        key = singleton_key(plan, arguments, template.headers, None if is_part else signature)
+        key = singleton_key(plan, arguments, template.headers, signature)
         changes["headers"] = {**template.headers, SINGLETON_HEADER: key}
     envelope = store_connection.hooks.enqueue(msgspec.structs.replace(template, **changes))
     envelope = traced(envelope)

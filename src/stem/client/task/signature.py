@@ -150,10 +150,7 @@ class FunctionSignature:
     def encode_part(self, arguments: Mapping[str, Any], *, limit_bytes: int) -> Raw:
         """Encode arguments of which some are filled when the task starts. Raises InvalidArguments."""
         encoded = encode_args(arguments, limit_bytes=limit_bytes)
-        try:
-            self._part_decoder.decode(encoded)
-        except Exception as error:  # as in `_decoded`
-            raise self._misfit(error) from error
+        self._part(encoded)
         if self._untyped:
             self._warn_of_changed(arguments)
         return encoded
@@ -195,15 +192,19 @@ class FunctionSignature:
 
     def decode(self, encoded: Raw) -> dict[str, Any]:
         """Decode keyword arguments into the annotated types. Raises InvalidArguments."""
-        values = msgspec.structs.astuple(self._decoded(encoded))
+        return self._by_name(self._decoded(encoded), encoded)
+
+    def _by_name(self, decoded: Any, encoded: Raw) -> dict[str, Any]:
+        values = msgspec.structs.astuple(decoded)
         arguments = {name: value for name, value in zip(self.names, values, strict=True) if value is not UNSET}
         if self._takes_more:
             arguments.update(self._more(encoded))
         return arguments
 
     def identifying_arguments(self, encoded: Raw) -> dict[str, Raw]:
-        """Return the arguments that tell two calls apart: decoded, without those that equal their default."""
-        forms = {name: canonical(value) for name, value in self.decode(encoded).items()}
+        """Return the arguments that tell two calls apart: decoded, without those that equal their default. Some may be missing,
+        because they are filled when the task starts."""
+        forms = {name: canonical(value) for name, value in self._by_name(self._part(encoded), encoded).items()}
         usual = self._default_forms
         return {name: form for name, form in forms.items() if bytes(form) != usual.get(name)}
 
@@ -240,6 +241,13 @@ class FunctionSignature:
         try:
             return self._decoder.decode(encoded)
         except Exception as error:  # a dataclass of the task's may raise anything in its __post_init__
+            raise self._misfit(error) from error
+
+    def _part(self, encoded: Raw) -> Any:
+        """The same for arguments of which some are missing."""
+        try:
+            return self._part_decoder.decode(encoded)
+        except Exception as error:  # as above
             raise self._misfit(error) from error
 
     def _more(self, encoded: Raw) -> dict[str, Any]:

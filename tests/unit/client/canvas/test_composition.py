@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from datetime import date
 from typing import Any
 
 import msgspec
@@ -24,7 +25,9 @@ from stem import (
     group,
     workflow,
 )
+from stem.core.delivery import Ending
 from stem.core.envelope import Envelope
+from stem.core.outcome import Done
 from stem.core.prerequisites import CANVAS, JOIN
 from stem.testing import eager, run_pending
 from support.composing import Kit, composing
@@ -94,6 +97,28 @@ def test_a_singleton_in_a_chain_has_a_key_of_what_is_known_when_it_is_sent(kit: 
     with pytest.raises(InvalidTask, match="give it a key without 'what'"):
         (kit.add.s(1) | one.s()).submit()
     assert (kit.add.s(1) | per_account.s(account="a")).submit().get() == 1
+
+
+def test_a_singleton_has_the_same_key_inside_of_a_chain_and_alone() -> None:
+    with Stem("memory://singleton-keys") as app:
+
+        @app.task(name="bill", singleton=True, key=["account", "on", "kind"])
+        def bill(what: int, account: float, on: date, kind: str = "usual") -> int:
+            return what
+
+        bill.enqueue(1, 7, date(2026, 1, 2), kind="usual")
+        bill.enqueue(1, 7.0, date(2026, 1, 2))
+        chain(bill.si(1, 7, date(2026, 1, 2)), bill.s(7, date(2026, 1, 2), "usual")).submit()
+        app.enqueue("bill", {"what": 1, "account": 7, "on": "2026-01-02"})
+        other = bill.enqueue(1, 8, date(2026, 1, 2))
+        keys: dict[str, str] = {}
+        for _ in range(2):  # the link of the chain follows
+            for delivery in app.store.broker.claim(["default"], limit=10, lease_seconds=60):
+                keys[delivery.lease.id] = delivery.envelope.headers["singleton"]
+                app.store.broker.settle([Ending(delivery.lease, Done(msgspec.Raw(b"1")))], worker="w1")
+        assert len(keys) == 6
+        assert keys.pop(other.id) not in set(keys.values())
+        assert len(set(keys.values())) == 1
 
 
 def test_routes_decide_about_tasks_of_a_canvas() -> None:
@@ -251,7 +276,7 @@ def test_a_canvas_waits_in_the_store_and_is_found_again_by_id(app: Stem) -> None
     assert asyncio.run(_asked(handle)) == 3
     with pytest.raises(TaskNotFound):
         app.canvas("unheard-of").status()
-    with pytest.raises(TaskNotFound, match="is a task and no canvas"):
+    with pytest.raises(TaskNotFound, match="is the id of a task and not of a canvas"):
         app.canvas(kit.add.enqueue(1).id).status()
 
 

@@ -34,7 +34,7 @@ class MemoryPushing:
                 continue
             self.check_known(push.envelope.after, batch)
             join = None if push.into is None else self._state.tasks.get(push.into)
-            if push.into is not None and (join is None or not (join.is_blocked and join.is_join)):
+            if push.into is not None and (join is None or not join.is_open_join):
                 raise StoreRefused(
                     f"There is no join {push.into} that still waits for its members; nothing was stored."
                 )

@@ -70,6 +70,7 @@ class Linking:
         self._wanted = frozenset(wanted)
         self._joins: dict[str, tuple[TaskRow, int]] = {}  # that get more members, and the rounds of their waits
         self._spawned: dict[str, dict[str, bool]] = {}
+        self.ended: dict[str, bool] = {}  # tasks that ended as they were pushed: whether they were cancelled
         horizon = batch.now - namespace.retention.results_seconds
         self._found = self._find([id for id in self._wanted if id not in new_ids], horizon)
 
@@ -114,7 +115,7 @@ class Linking:
             task, _ = self._joins[id]
             task.merge_meta(names)
             self._batch.add["blocked_more"]((len(names), task.seq))
-            self._batch.change(task)
+            self._batch.add["task_meta"]((task.meta, task.seq))
         self._spawned.clear()
 
     def _find(self, ids: list[str], horizon: float) -> dict[str, Prerequisite]:
@@ -152,11 +153,13 @@ class Linking:
         else:
             return False
         if task.state == "cancelled":
+            self.ended[task.id] = True
             self.changed(task.id, "cancelled", task.error, has_succeeded=False)
         return True
 
     def _join(self, task: TaskRow, args: msgspec.Raw | None, facts: Facts | None) -> None:
         join(self._batch, task, args, facts)
+        self.ended[task.id] = False
         self.changed(task.id, "succeeded", None, has_succeeded=True)
 
     def _look(self, task: TaskRow, found: list[Prerequisite], wait: Wait) -> tuple[int, Prerequisite | None, bool]:

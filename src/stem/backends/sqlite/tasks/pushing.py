@@ -143,7 +143,9 @@ class Pushing:
     def _hold(self, unique: Unique, id: str, since: float, due_at: float) -> None:
         held_until = None if unique.seconds is None else self._now + unique.seconds
         self._batch.add["unique_put"]((self._ns, unique.key, id, held_until, since, due_at))
-        self._holders[unique.key] = id if held_until is None or held_until > self._now else None
+        ended = {} if self.linking is None else self.linking.ended
+        is_held = (held_until is None and id not in ended) or (held_until or 0.0) > self._now
+        self._holders[unique.key] = id if is_held and not ended.get(id) else None
 
     def _supersede(self, unique: Unique, which: Supersedes) -> tuple[str | None, float]:
         """The id of the task that was cancelled, if any, and when the series of such pushes began."""

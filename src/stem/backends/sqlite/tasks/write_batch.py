@@ -18,9 +18,10 @@ from stem.core.record import TaskError
 
 Row = tuple[Any, ...]
 _IN_ORDER = (
-    "ready_take", "ready_delete", "delayed_delete", "dead_delete", "unique_free",
-    "task_insert", "task_insert_linked", "task_done", "task_done_noted", "task_change", "task_join", "task_pass",
-    "unique_put", "ready_insert", "delayed_insert",
+    "ready_take", "ready_delete", "delayed_delete", "dead_delete",
+    "task_insert", "task_insert_linked", "task_done", "task_done_noted", "task_change", "task_meta", "task_join", "task_pass",
+    "unique_put", "unique_free",  # a task may take a key and end in one transaction; of another's key nothing is freed
+    "ready_insert", "delayed_insert",
     "blocked_insert", "blocked_more", "blocked_left", "blocked_revivable", "blocked_delete",
     "edge_insert", "edge_counted", "cascade_put", "lease_renew",
 )  # fmt: skip

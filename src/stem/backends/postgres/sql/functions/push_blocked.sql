@@ -88,7 +88,14 @@ BEGIN
         UPDATE messages m SET missing = m.missing + cardinality(each.members), meta = m.meta || E'\n' || each.line
         WHERE m.ns = _ns AND m.id = each.into_id AND m.wait_number IS NOT NULL AND m.ending <> 'null' AND m.seq <> ALL (made_seqs)
         RETURNING m.wait_number INTO _number;
-        IF NOT FOUND THEN
+        IF NOT FOUND THEN  -- one that was cancelled for a failed member can be revived, and goes on counting
+            UPDATE revivable v SET missing = v.missing + cardinality(each.members)
+            WHERE v.ns = _ns AND v.id = each.into_id AND v.ending <> 'null'
+            RETURNING v.wait_number INTO _number;
+            UPDATE records r SET meta = r.meta || E'\n' || each.line
+            WHERE r.ns = _ns AND r.id = each.into_id AND _number IS NOT NULL;
+        END IF;
+        IF _number IS NULL THEN
             refusal := format('There is no join %s that still waits for its members; nothing was stored.', each.into_id);
             RAISE EXCEPTION USING ERRCODE = 'ST001', MESSAGE = refusal;
         END IF;

@@ -40,7 +40,7 @@ end
 -- The holder's end frees its key, and never another's. A key held for some time falls free early only if the holder was
 -- cancelled, because its work was not done.
 local function release(key, id, is_cancelled)
-  if holder(key) == id and (is_cancelled or redis.call('PTTL', PREFIX .. 'u:' .. key) == -1) then
+  if holder(key) == id and (is_cancelled or (uniques_set[key] or redis.call('PTTL', PREFIX .. 'u:' .. key)) == -1) then
     uniques[key], uniques_set[key] = false, 0
   end
 end

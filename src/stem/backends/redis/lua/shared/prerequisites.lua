@@ -97,6 +97,13 @@ local function release_task(task, has_failed)
   end
 end
 
+-- Write a task that may have ended; as a change, an ended one would end again. One that has changed is written anyway.
+local function rewrite(task)
+  if task[FORMAT] == UNCHANGED then
+    write(PREFIX .. 't:' .. task[ID], freeze(task))
+  end
+end
+
 local function add_dependent(task, id)
   local list, awaited = PREFIX .. 'dependents:' .. task[ID], task[AWAITED]
   if awaited == id then
@@ -108,9 +115,7 @@ local function add_dependent(task, id)
     redis.call('RPUSH', list, awaited, id)
   end
   task[AWAITED] = awaited and true or id
-  if task[FORMAT] == UNCHANGED then -- else it is written anyway; as a change, an ended one would end again
-    write(PREFIX .. 't:' .. task[ID], freeze(task))
-  end
+  rewrite(task)
 end
 
 -- Note for whom the task waits, all of which have been read. Returns the ids that are pending, and the first that has failed

@@ -28,8 +28,12 @@ end
 local function add_member(join_id, id)
   local join_task = known(join_id)
   redis.call('SADD', PREFIX .. 'pending:' .. join_id, id)
-  touch(join_task)
   note(join_task, 'spawned.' .. id, 'true')
+  if not TERMINAL[join_task[STATE]] then
+    touch(join_task)
+  else
+    rewrite(join_task)
+  end
 end
 
 -- Cancel the holder of a key, if it waits or may be stopped. Returns its id if so, and when its series began, which a claim
@@ -123,8 +127,9 @@ local function push(packed, offset)
   return superseded and { superseded } or true, behind
 end
 
+-- It is blocked, or was cancelled for a failed member and can be revived: either way it still counts its members.
 local function is_open_join(task)
-  return task and task[PENDING] and not TERMINAL[task[STATE]] and type(task[ENDS]) == 'table'
+  return task and task[PENDING] and type(task[ENDS]) == 'table'
 end
 
 -- Whether a push with this key will be stored. `freed` and `taken` are keys that the batch frees and takes before it.
