@@ -67,7 +67,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def arguments(self) -> str | None:
         """As indented JSON; None where the store no longer has them."""
-        return None if self.envelope is None else indented(self.envelope.args)
+        return None if self.envelope is None else indented(self.envelope.shown_args)
 
     @property
     def result(self) -> str | None:
