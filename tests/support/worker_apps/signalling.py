@@ -78,5 +78,5 @@ def stubborn() -> None:
     while True:
         try:
             endless()
-        except BaseException:  # noqa: BLE001, S112 - nothing but a kill ends it
+        except BaseException:  # noqa: BLE001 - nothing but a kill ends it
             continue

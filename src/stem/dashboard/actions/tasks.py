@@ -8,13 +8,14 @@ from stem.control.dead_letters import replay_letters
 from stem.core.delivery import DeadFilter
 from stem.core.envelope import Envelope, check_id
 from stem.core.errors import DeadLetterNotFound, TaskEnded, TaskNotFound, UsageError
+from stem.core.record import REPLAY_OF
 from stem.core.text.sensitive import unmasked_object
 from stem.dashboard.actions.replies import problems_of, told
 from stem.dashboard.handling import ActionRequest, ActionResult
 from stem.dashboard.pages.tasks import VERBS, applies
 from stem.dashboard.searching import search_of
 from stem.observe.signatures import why_unsigned
-from stem.observe.task import REPLAY_OF, TaskView, task
+from stem.observe.task import TaskView, task
 from stem.observe.tasks import matching
 
 AT_ONCE = 500  # ids in one call

@@ -165,11 +165,17 @@ class Pool:
     @property
     def running(self) -> list[tuple[InFlightTask, float]]:
         """The tasks that run at this moment, each with its run time so far."""
-        now, found = time.monotonic(), list[tuple[InFlightTask, float]]()
+        return [run for _, runs in self.running_by_isolate for run in runs]
+
+    @property
+    def running_by_isolate(self) -> list[tuple[IsolateState, list[tuple[InFlightTask, float]]]]:
+        """The same, by isolate; also those that run nothing."""
+        now, found = time.monotonic(), list[tuple[IsolateState, list[tuple[InFlightTask, float]]]]()
         for isolate in list(self.isolates.by_token.values()):
             # In another thread: the pool may remove the isolate meanwhile and close its status block.
             with suppress(ValueError):
-                found += [(task, now - isolate.handle.status.times(slot)[0]) for slot, task in list(isolate.running())]
+                times = isolate.handle.status.times
+                found.append((isolate, [(task, now - times(slot)[0]) for slot, task in list(isolate.running())]))
         return found
 
     @property
