@@ -3,14 +3,16 @@
 Each signal is sent in one kind of process, once per happening:
 
 - client, wherever code enqueues: `before_enqueue`, `after_enqueue`
-- isolate, the processes that run tasks: `isolate_started`, `task_started`, `task_succeeded`, `task_failed`, `task_retried`,
-  `task_revoked`
-- supervisor, the process of a `Worker`: `worker_ready`, `worker_draining`, `worker_stopped`, `isolate_recycled`, `autoscaled`
+- isolate, the processes that run tasks: `isolate_started`, `task_started`, and how an attempt ended: `task_succeeded`,
+  `task_failed`, `task_retried`, `task_revoked`
+- supervisor, the process of a `Worker`: `worker_ready`, `worker_draining`, `worker_stopped`, `isolate_recycled`, `autoscaled`,
+  and the endings that no isolate can tell of: `task_failed` and `task_retried` after a hard limit, `task_failed` after the
+  last of several crashes and for a wrong signature, `task_revoked` of a task that was killed for it or had not started
 - scheduler, `stem beat`: `schedule_fired`
 
 `signals.task_failed.connect(handler)`, in a module that the app imports, reaches client, isolates and scheduler. The supervisor
 never imports the app, so its signals reach only code that starts a `Worker` itself. What happens in other processes is in the
-event log: see `app.events`.
+event log (see `app.events`), and so is what no worker decides: a revoke of a task that waits, the crash of a whole machine.
 
 Handlers are called one after the other, in the thread where it happens, and that thread waits for them. An exception is logged
 and stops nothing. A signal without handlers costs nothing.
@@ -23,10 +25,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
+from stem.core.outcome import Cancelled, Dead, Done, Retry, Settlement
+
 if TYPE_CHECKING:
     from stem.client.run.context import TaskContext
+    from stem.core.delivery import Delivery
     from stem.core.envelope import Envelope
-    from stem.core.outcome import Settlement
 
 T = TypeVar("T")
 HandlerT = TypeVar("HandlerT", bound=Callable[..., object])
@@ -77,11 +81,31 @@ class EnqueuedCall(msgspec.Struct, frozen=True):
 
 
 class AttemptEnded(msgspec.Struct, frozen=True):
-    """How one attempt of a task ended, right before that is written to the store."""
+    """How one attempt of a task ended, right before that is written to the store. `context` is None if the attempt never
+    began, and in the supervisor, which has neither the app nor the task's code."""
 
-    context: "TaskContext"
+    context: "TaskContext | None"
     settlement: "Settlement"
     run_seconds: float
+    delivery: "Delivery"
+    worker: str
+
+    @property
+    def task_id(self) -> str:
+        return self.delivery.lease.id
+
+    @property
+    def name(self) -> str:
+        return self.delivery.name
+
+    @property
+    def queue(self) -> str:
+        return self.delivery.queue
+
+    @property
+    def attempt(self) -> int:
+        """0 for the first."""
+        return self.delivery.attempt
 
     @property
     def error(self) -> Any:
@@ -140,3 +164,10 @@ isolate_recycled: Signal[IsolateProcess] = Signal("isolate_recycled")
 autoscaled: Signal[PoolScaled] = Signal("autoscaled")
 
 schedule_fired: Signal[ScheduleFired] = Signal("schedule_fired")
+
+ENDINGS: dict[type[Settlement], Signal[AttemptEnded]] = {
+    Done: task_succeeded,
+    Dead: task_failed,
+    Retry: task_retried,
+    Cancelled: task_revoked,
+}  # which signal tells of which ending; what goes back to its queue has not ended

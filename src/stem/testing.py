@@ -17,6 +17,7 @@ from stem.backends import memory
 from stem.client.app import Stem
 from stem.client.canvas.values import StoredValue, stored_value
 from stem.client.run.attempt import attempt
+from stem.client.run.context import StoppedBy
 from stem.contracts.broker import Broker
 from stem.contracts.steps import Step
 from stem.contracts.store import Store
@@ -152,6 +153,9 @@ class StoreChannel:
 
     def beat(self, progress: dict[str, Any] | None) -> None:
         self._heed(self._store.broker.report([Report(self._lease, progress)], worker=WORKER))
+
+    def stopped_by(self) -> StoppedBy:
+        return ""
 
     def extend(self, seconds: float) -> None:
         self._heed(self._store.broker.renew([self._lease], lease_seconds=seconds))

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     help="Retry it this often before it becomes a dead letter.",
 )
 @click.option("--unique", metavar="until_done|DURATION", help="Return the first call's id if this one is a duplicate.")
+@click.option(
+    "--sensitive", metavar="NAME", multiple=True, help="Show nobody this argument; the task gets it. May be repeated."
+)
 @click.option("--wait", type=times.DURATION, help="Wait up to this long, then print its result.")
 @in_session_without_app
 def enqueue(
@@ -58,6 +61,7 @@ def enqueue(
     headers: tuple[str, ...],
     meta: tuple[str, ...],
     unique: str | None,
+    sensitive: tuple[str, ...],
     wait: float | None,
     **options: Any,
 ) -> None:
@@ -75,6 +79,7 @@ def enqueue(
         "headers": arguments.texts(headers, "--header"),
         "meta": arguments.values(meta, "--meta"),
         "unique": _unique(unique),
+        "sensitive": sensitive or None,
         "id": task_id,
         **options,
     }

@@ -9,6 +9,7 @@ import msgspec
 
 from stem.core.envelope import Envelope, Push
 from stem.core.errors import StoreRefused
+from stem.core.text.sensitive import masked_object
 
 Misfire = Literal["skip", "once", "all"]
 Overlap = Literal["allow", "skip", "buffer-one", "cancel-other"]
@@ -46,6 +47,12 @@ class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     declared: str = ""
     seal: str = ""
     version: int = 0
+
+    @property
+    def shown_args(self) -> dict[str, Any]:
+        """The arguments for people and logs: those that the option `sensitive` names are masked."""
+        names = self.options.get("sensitive")
+        return masked_object(self.args, map(str, names)) if isinstance(names, list) else self.args
 
 
 class ScheduleRun(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

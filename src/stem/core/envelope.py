@@ -1,7 +1,7 @@
 """The envelope: one call of a task, frozen when sent, and its JSON form."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -13,6 +13,7 @@ from stem.core.decisions.retry import RetryStrategy
 from stem.core.errors import EnvelopeUnreadable, InvalidTask
 from stem.core.prerequisites import JOINS, OnFailure
 from stem.core.text.encode import encode_json
+from stem.core.text.sensitive import masked_args
 
 VERSION = 1
 HEADER_PREFIX = "stem-"
@@ -51,14 +52,20 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
     after: tuple[str, ...] = ()  # ids of prerequisites: it waits until they have ended
     on_failure: OnFailure = OnFailure.CANCEL
     inputs: dict[str, str] = {}  # parameters that are filled, when it starts, with the value of a prerequisite
+    sensitive: tuple[str, ...] = ()  # arguments that nobody is shown, by name or path
 
     @property
     def is_join(self) -> bool:
         """Whether it runs nothing and ends by itself when its prerequisites have ended."""
         return self.name in JOINS
 
+    @property
+    def shown_args(self) -> bytes:
+        """The arguments as JSON, for people and logs: sensitive ones are masked."""
+        return masked_args(self.args, self.sensitive)
+
     def arguments(self) -> dict[str, Any]:
-        """Raises EnvelopeUnreadable."""
+        """The real values. Raises EnvelopeUnreadable."""
         try:
             return msgspec.json.decode(self.args, type=dict[str, Any])
         except _UNREADABLE as error:
@@ -185,6 +192,8 @@ def signed_bytes(envelope: Envelope) -> bytes:
     if envelope.after or envelope.inputs or envelope.on_failure is not OnFailure.CANCEL:
         # Only then: what was signed before there were prerequisites stays valid.
         signed |= {"after": envelope.after, "onFailure": envelope.on_failure, "inputs": envelope.inputs}
+    if envelope.sensitive:  # likewise
+        signed["sensitive"] = envelope.sensitive
     try:
         return msgspec.json.encode(signed, order="sorted")
     except RecursionError as error:
@@ -226,6 +235,16 @@ def check_moment(value: datetime, what: str) -> datetime:
     if value.tzinfo is None or value.utcoffset() is None:
         raise InvalidTask(f"{what} {value.isoformat()} has no time zone; use datetime.now(UTC) or .astimezone().")
     return value.astimezone(UTC)
+
+
+def check_sensitive(names: Any) -> tuple[str, ...]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InvalidTask(f"sensitive is {names!r}; give a list of arguments, like sensitive=['card', 'payment.cvv'].")
+    found = tuple(dict.fromkeys(names))
+    for name in found:
+        if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+            raise InvalidTask(f"sensitive names {name!r}; name an argument, or a path into it like 'payment.cvv'.")
+    return found
 
 
 def check_headers(headers: Mapping[str, str]) -> dict[str, str]:

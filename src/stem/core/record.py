@@ -10,6 +10,9 @@ from stem.core.lifecycle import TERMINAL, State
 T = TypeVar("T")
 
 
+REPLAY_OF = "replayOf"  # in meta: the task whose call this one repeats
+
+
 class TaskError(msgspec.Struct, frozen=True, rename="camel"):
     type: str
     message: str

@@ -14,14 +14,13 @@ from stem.core.errors import EnvelopeUnreadable
 from stem.core.event import Event
 from stem.core.lifecycle import State
 from stem.core.prerequisites import CANVAS, first_cause
-from stem.core.record import TaskFilter, TaskRecord
+from stem.core.record import REPLAY_OF, TaskFilter, TaskRecord
 from stem.observe.event_log import events_between
 
 TIMELINE_SECONDS = 2.0  # for reading a busy log
 MOST_CHILDREN = 20
 MOST_PREREQUISITES = 20
 LOOKED_AT = 1000  # of its prerequisites
-REPLAY_OF = "replayOf"  # in meta: the task whose call this one repeats
 _PARENT, _ROOT, _CANVAS = "parentId", "rootId", "canvasId"
 _SLACK = timedelta(seconds=2)
 
@@ -67,7 +66,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def arguments(self) -> str | None:
         """As indented JSON; None where the store no longer has them."""
-        return None if self.envelope is None else indented(self.envelope.args)
+        return None if self.envelope is None else indented(self.envelope.shown_args)
 
     @property
     def result(self) -> str | None:

@@ -115,10 +115,11 @@ def _has_error(record: TaskRecord, text: str) -> bool:
 
 
 def _has_text(store: Store, record: TaskRecord, text: str) -> bool:
-    """In the arguments, which the store has for tasks that wait, run or are dead letters."""
+    """In the arguments, which the store has for tasks that wait, run or are dead letters. As they are shown: a search must
+    not tell what a sensitive one is."""
     envelope = body_of(store, record)
     try:
-        return envelope is not None and text.casefold() in bytes(envelope.args).decode(errors="replace").casefold()
+        return envelope is not None and text.casefold() in envelope.shown_args.decode(errors="replace").casefold()
     except EnvelopeUnreadable:
         return False
 

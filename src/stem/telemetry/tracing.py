@@ -1,6 +1,7 @@
 """Spans around sending and running a task, in the W3C trace of its headers. Does nothing where no tracer provider is set."""
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
@@ -12,7 +13,7 @@ from stem.core.delivery import Delivery
 from stem.core.envelope import Envelope
 from stem.core.event import event_kinds
 from stem.core.outcome import Dead, Retry, Settlement
-from stem.core.record import TaskError
+from stem.core.record import REPLAY_OF, TaskError
 from stem.telemetry.instruments import QUEUE, TASK, WORKER, has_opted_in
 from stem.telemetry.otel_metrics import is_real
 from stem.telemetry.trace_ids import TRACEPARENT, TRACESTATE
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _API = "opentelemetry.trace"
 _LONGEST_STATE = 512
+LATE_SECONDS = 3600.0  # after which a first attempt no longer belongs into the trace of its sender
 FLUSH_SECONDS = 2.0  # what a process that ends may wait for the collector
 
 
@@ -132,7 +134,19 @@ def attempt_trace(envelope: Envelope, delivery: Delivery, worker: str) -> Attemp
 def _begins_a_trace(envelope: Envelope, delivery: Delivery) -> bool:
     """Whether the attempt has a trace of its own, linked to that of its sender: what runs long after it was sent, or because
     of something else, would stretch the sender's trace over days."""
-    return delivery.attempt > 0 or bool(envelope.after) or "schedule" in envelope.meta
+    return (
+        delivery.attempt > 0
+        or bool(envelope.after)
+        or "schedule" in envelope.meta
+        or REPLAY_OF in envelope.meta
+        or _is_late(envelope)
+    )
+
+
+def _is_late(envelope: Envelope) -> bool:
+    """A dead letter that is replayed runs as it was sent, and only its age tells it from a first attempt."""
+    due_at = max(envelope.enqueued_at, envelope.not_before or envelope.enqueued_at)
+    return time.time() - due_at.timestamp() > LATE_SECONDS
 
 
 def _tracer() -> "Tracer":

@@ -8,6 +8,7 @@ from stem import signals
 from stem.contracts.task_logs import LogLine
 from stem.core.delivery import Ending, Report
 from stem.core.lifecycle import EventKind
+from stem.worker.ending_signals import announce
 from stem.worker.fork.client import IsolateHandle
 from stem.worker.isolate import wire
 from stem.worker.pool.in_flight import InFlightTask
@@ -48,6 +49,7 @@ class PoolEvents:
 
     def tasks_ended(self, endings: list[tuple[InFlightTask, Ending]]) -> None:
         self._settler.add(endings)
+        announce(endings, self._worker)
 
     def tasks_started(self, tasks: list[InFlightTask]) -> None:
         self._progress_reporter.add_started(tasks)

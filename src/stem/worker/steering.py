@@ -74,6 +74,7 @@ class Steering:
             "reserved": max(0, services.pool.load - len(running)),
             "queueDepth": self._depth(),
             "isolates": services.pool.pids,
+            "isolateStates": self.isolates(),
             "counters": dict(services.accounting.counters),
             "control": self.command_counts(),
             "revoked": len(services.revokes.revoked),
@@ -87,9 +88,29 @@ class Steering:
     def active(self, filters: dict[str, Any]) -> list[dict[str, Any]]:
         """Running tasks, longest first. Filters: `queue`, `task` (its name), `id`."""
         wanted = {name: filters[name] for name in ("queue", "task", "id") if filters.get(name) is not None}
-        told = [_describe(task, seconds) for task, seconds in self._services.pool.running]
+        told = [
+            {**_describe(task, seconds), "isolate": isolate.handle.pid}
+            for isolate, runs in self._services.pool.running_by_isolate
+            for task, seconds in runs
+        ]
         found = [each for each in told if all(each[name] == value for name, value in wanted.items())]
         return sorted(found, key=lambda each: -each["runSeconds"])
+
+    def isolates(self) -> list[dict[str, Any]]:
+        """Each isolate: its process, what it runs now, how many tasks it has run and how many more it holds."""
+        return [
+            {
+                "pid": isolate.handle.pid,
+                "kind": "inline" if isolate.handle.is_inline else "isolate",
+                "state": isolate.state(is_busy=bool(runs)),
+                "running": [
+                    {"id": task.lease.id, "task": task.delivery.name, "runSeconds": round(s, 3)} for task, s in runs
+                ],
+                "reserved": max(0, len(isolate.assigned) - len(runs)),
+                "finished": isolate.finished,
+            }
+            for isolate, runs in self._services.pool.running_by_isolate
+        ]
 
     def revoked(self) -> list[str]:
         return self._services.revokes.revoked.ids(MOST_REVOKED)

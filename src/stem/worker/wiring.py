@@ -108,6 +108,7 @@ class Services:
             pool=self.pool,
             lease_renewer=self.lease_renewer,
             settler=self.settler,
+            worker=settings.name,
         )
         self.fetcher = self.make_fetcher()
         self.autoscaler = Autoscaler(

@@ -106,6 +106,21 @@ def test_a_schedule_is_disabled_enabled_and_run_now(app: Stem, board: ServedDash
     assert found is not None and found.entry.is_enabled and found.entry.note == "by local"
 
 
+def test_a_worker_says_which_task_each_isolate_runs(app: Stem, board: ServedDashboard, tmp_path: Path) -> None:
+    url, namespace = app.settings.broker_url, app.settings.namespace
+    with worker_process(url, namespace, "support.worker_apps.plain:app", tmp_path, name="w1", concurrency=2):
+        task = app.enqueue("hold", {"file": str(tmp_path / "m"), "until": str(tmp_path / "never")}, check=False)
+        until(lambda: state(app, task.id) is State.RUNNING)
+        (isolate,) = [
+            each for each in app.control.stats(workers=["w1"]).replies["w1"].payload["isolateStates"] if each["running"]
+        ]
+        assert [run["id"] for run in isolate["running"]] == [task.id] and isolate["state"] == "busy"
+        (active,) = app.control.inspect(workers=["w1"]).replies["w1"].payload["tasks"]
+        assert active["isolate"] == isolate["pid"]
+        shown = board.get("/workers/w1")
+        assert f"{isolate['pid']} busy hold" in shown.words and task.id[-12:] in shown.text
+
+
 def test_a_real_worker_answers_and_stops_the_task_that_is_terminated(
     app: Stem, board: ServedDashboard, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from stem import Drop, Stem, TaskHandle, chain, signals
 from stem.core.decisions.autoscale import Autoscale
+from stem.core.lifecycle import State
 from stem.core.settings.app import Settings
 from stem.scheduler.beat import Beat
 from stem.worker.supervisor import Worker
@@ -162,3 +163,58 @@ def test_connecting_twice_is_once() -> None:
     signal.disconnect(found.append)
     signal.send(2)
     assert found == [1]
+
+
+def test_what_the_supervisor_decides_is_heard_there_and_once(
+    tmp_path: Path, namespace: str, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash, a hard limit and a kill, which no isolate can tell of; and a revoke, which the isolate tells unless it is
+    killed."""
+    file, url = tmp_path / "heard", f"sqlite:///{tmp_path}/stem.db"
+    monkeypatch.setenv("HEARD", str(file))
+
+    def told(name: str) -> int:
+        return file.read_text().split().count(name) if file.exists() else 0
+
+    def here(task_id: str) -> list[str]:
+        return [name for name, value in list(heard) if name.startswith("task_") and value.task_id == task_id]
+
+    with desk(url, namespace) as client, worker_here(url, namespace, SIGNALLING, concurrency=2, grace_seconds=0.5):
+        crashed = client.send("crashes")
+        assert client.ended(crashed).state is State.FAILED
+        overdue = client.send("endless", {"hard_limit": 0.2, "max_retries": 0})
+        assert client.ended(overdue).state is State.FAILED
+        coroutine = client.send("endless-async", {"hard_limit": 0.2, "max_retries": 0})
+        assert client.ended(coroutine).state is State.FAILED
+        until(lambda: here(crashed) and here(overdue) and here(coroutine))
+        assert here(crashed) == here(overdue) == here(coroutine) == ["task_failed"]
+        assert (told("task_failed"), told("task_retried"), told("task_revoked")) == (0, 0, 0)
+
+        for name, signal, there in (("endless", "SIGTERM", 1), ("stubborn", "SIGKILL", 0)):
+            before, running = told("task_revoked"), client.send(name)
+            until(lambda task=running: client.record(task).state is State.RUNNING)
+            client.app.control.revoke(running, terminate=True, signal=signal)
+            assert client.ended(running).state is State.CANCELLED
+            until(lambda task=running, was=before: told("task_revoked") - was + len(here(task)) > 0)
+            assert (told("task_revoked") - before, here(running)) == (there, [] if there else ["task_revoked"])
+
+        unfit = client.send("quick", nonsense=1)
+        assert client.ended(unfit).state is State.FAILED
+        assert (told("task_failed"), here(unfit)) == (1, [])
+    failed = next(value for name, value in heard if name == "task_failed" and value.task_id == overdue)
+    assert (failed.name, failed.queue, failed.attempt, failed.context) == ("endless", "default", 0, None)
+    assert failed.run_seconds >= 0.2 and "0.2" in failed.error.message
+
+
+def test_a_run_that_goes_back_to_its_queue_has_not_ended(
+    tmp_path: Path, namespace: str, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, url = tmp_path / "heard", f"sqlite:///{tmp_path}/stem.db"
+    monkeypatch.setenv("HEARD", str(file))
+    with desk(url, namespace) as client:
+        with worker_here(url, namespace, SIGNALLING, concurrency=1) as worker:
+            running = client.send("endless")
+            until(lambda: client.record(running).state is State.RUNNING)
+            worker.close("soft")
+        assert client.record(running).state is not State.CANCELLED
+    assert "task_revoked" not in file.read_text() and names(heard, "task_") == []

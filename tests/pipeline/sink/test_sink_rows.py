@@ -180,3 +180,18 @@ def test_the_sentence_is_found_in_what_spark_makes_of_it() -> None:
     said = quoted(RuntimeError(trace))
     assert (type(said), str(said)) == (UsageError, "Say it; so.")
     assert quoted(RuntimeError("ValueError: other")) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        ({"coin": ["t0psecret"]}, {"task": "change"}),
+        ({"args": ['{"coin": "t0psecret"}']}, {"task": "change", "argsColumn": "args"}),
+        ({"args": [{"coin": "t0psecret"}]}, {"task": "change", "argsColumn": "args"}),
+        ({"args": ['{"coin": "t0psecret"']}, {"task": "change", "argsColumn": "args"}),
+        ({"coin": ["t0psecret"], "task": ["chagne"]}, {}),
+    ],
+)
+def test_a_reject_does_not_show_a_sensitive_argument(rows: dict[str, list[Any]], options: dict[str, str]) -> None:
+    good, (bad,) = composed(rows, app="support.worker_apps.paying:app", **options)
+    assert good == [] and "t0psecret" not in bad.reason and "t0psecret" not in bad.data and "***" in bad.data

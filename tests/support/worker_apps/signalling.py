@@ -1,6 +1,9 @@
 """An app that writes down which signals its processes hear."""
 
+import asyncio
 import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +55,28 @@ async def dropped() -> None:
 @app.task(name="parent")
 def parent(ctx: TaskContext) -> str:
     return ctx.enqueue(quick).id
+
+
+@app.task(name="crashes")
+def crashes() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task(name="endless")
+def endless() -> None:
+    while True:
+        time.sleep(0.01)
+
+
+@app.task(name="endless-async")
+async def endless_async() -> None:
+    await asyncio.sleep(3600)
+
+
+@app.task(name="stubborn")
+def stubborn() -> None:
+    while True:
+        try:
+            endless()
+        except BaseException:  # noqa: BLE001 - nothing but a kill ends it
+            continue

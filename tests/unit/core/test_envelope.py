@@ -135,7 +135,7 @@ def test_a_signature_covers_what_retry_requeue_and_replay_leave_alone() -> None:
         "queue": "other", "priority": 9, "max_retries": 9, "enqueued_at": datetime(2020, 1, 1, tzinfo=UTC),
         "not_before": datetime(2020, 1, 1, tzinfo=UTC), "expires_at": datetime(2020, 1, 1, tzinfo=UTC),
         "visibility_timeout": 9.0, "soft_limit": 9.0, "hard_limit": 9.0, "retry": Fixed(9.0), "meta": {"m": 2}, "version": 9,
-        "after": ("b",), "on_failure": OnFailure.RUN, "inputs": {"x": "b"},
+        "after": ("b",), "on_failure": OnFailure.RUN, "inputs": {"x": "b"}, "sensitive": ("x",),
     }  # fmt: skip
     assert set(changes) == set(Envelope.__struct_fields__) - {"attempt"}
     for field, value in changes.items():

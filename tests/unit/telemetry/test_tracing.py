@@ -1,6 +1,7 @@
 """The spans of sending and running, and which of them belong to one trace."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -47,8 +48,14 @@ def test_a_first_attempt_continues_the_trace_of_its_sender(spans: InMemorySpanEx
 
 @pytest.mark.parametrize(
     ("changes", "attempt"),
-    [({}, 1), ({"meta": {"schedule": "nightly"}}, 0), ({"after": ("another",)}, 0)],
-    ids=["retry", "schedule", "callback"],
+    [
+        ({}, 1),
+        ({"meta": {"schedule": "nightly"}}, 0),
+        ({"after": ("another",)}, 0),
+        ({"meta": {"replayOf": "another"}}, 0),
+        ({"enqueued_at": datetime.now(UTC) - timedelta(hours=2)}, 0),
+    ],
+    ids=["retry", "schedule", "callback", "run again", "replay"],
 )
 def test_what_runs_for_another_reason_is_linked(
     spans: InMemorySpanExporter, changes: dict[str, Any], attempt: int

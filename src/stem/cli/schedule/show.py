@@ -68,7 +68,7 @@ def show(session: Session, schedule_id: str) -> None:
             "in words": words(found),
             "state": _state(found),
             "note": entry.note or None,
-            "arguments": entry.args or None,
+            "arguments": entry.shown_args or None,
             "options": entry.options or None,
             "overlap": entry.overlap,
             "misfire": entry.misfire,
@@ -93,9 +93,10 @@ def shape(found: "Scheduled") -> dict[str, Any]:
     import msgspec
 
     state: dict[str, Any] = msgspec.to_builtins(found.state)
+    args = {"args": found.entry.shown_args} if found.entry.args else {}
     told = {"words": words(found), "nextRunAt": state.pop("instant", None), "lastRunAt": None, "runCount": 0}
     defaults = {"isEnabled": True, "version": 1, "timeZone": "UTC", "overlap": "allow", "misfire": "once"}
-    return {**defaults, "source": found.entry.source, **msgspec.to_builtins(found.entry), **told, **state}
+    return {**defaults, "source": found.entry.source, **msgspec.to_builtins(found.entry), **args, **told, **state}
 
 
 def words(found: "Scheduled") -> str:

@@ -70,10 +70,10 @@ def worker(pulse: "Pulse") -> dict[str, Any]:
 
 
 def arguments(body: bytes) -> msgspec.Raw | None:
-    """None where the envelope cannot be read."""
+    """Sensitive ones are masked. None where the envelope cannot be read."""
     try:
-        args = decode(body).args
-        bytes(args).decode()  # the decoder skips over them, and they are to be printed
+        args = decode(body).shown_args
+        args.decode()  # the decoder skips over them, and they are to be printed
     except (EnvelopeUnreadable, UnicodeDecodeError):
         return None
-    return args
+    return msgspec.Raw(args)

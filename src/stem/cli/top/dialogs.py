@@ -77,7 +77,7 @@ def _paragraphs(detail: TaskDetail) -> Iterator[Text]:
         "due": times.written(view.due_at),
         "started": times.written(record.started_at),
         "finished": times.written(record.finished_at),
-        "arguments": None if view.envelope is None else bytes(view.envelope.args).decode(errors="replace"),
+        "arguments": None if view.envelope is None else view.envelope.shown_args.decode(errors="replace"),
         "result": None if record.payload is None else bytes(record.payload).decode(errors="replace"),
         "error": f"{record.error.type}: {record.error.message}" if record.error else None,
     }

@@ -10,6 +10,8 @@ from stem.client.canvas.canvas import Canvas, of_all
 from stem.client.canvas.form import plain_arguments
 from stem.client.store_connection import StoreConnection
 from stem.core.errors import InvalidArguments
+from stem.core.text.masking import MASK
+from stem.core.text.sensitive import masked_object
 
 if TYPE_CHECKING:
     from stem.client.send.sender import Sender
@@ -100,5 +102,8 @@ class Signature(Canvas[R_co]):
         )
 
     def __repr__(self) -> str:
-        shown = [*map(repr, self.args), *(f"{name}={value!r}" for name, value in self.kwargs.items())]
+        names = self.sender.definition.plan.sensitive
+        positional = self.args if not names else (MASK,) * len(self.args)  # whose names depend on what comes before it
+        named = masked_object(self.kwargs, names)
+        shown = [*map(repr, positional), *(f"{name}={value!r}" for name, value in named.items())]
         return f"{self.sender.definition.name}.{'si' if self.is_immutable else 's'}({', '.join(shown)})"

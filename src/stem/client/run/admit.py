@@ -21,6 +21,7 @@ from stem.core.envelope import Envelope
 from stem.core.errors import EnvelopeUnreadable, InvalidArguments, SignatureInvalid, StemError, UnknownTask
 from stem.core.outcome import Rejected
 from stem.core.record import TaskError
+from stem.core.text.sensitive import sensitive_values, without_values
 
 
 class Admitted(msgspec.Struct, frozen=True, eq=False):
@@ -40,6 +41,12 @@ class Admitted(msgspec.Struct, frozen=True, eq=False):
         """The parameter that receives the context, if any."""
         signature = self.definition.signature
         return None if signature is None else signature.context
+
+    @property
+    def sensitive_values(self) -> tuple[str, ...]:
+        """What must not be said of its arguments. Also what the code has declared since the call was sent."""
+        names = (*self.envelope.sensitive, *self.definition.plan.sensitive)
+        return sensitive_values(self.arguments, names) if names else ()
 
     @property
     def policy(self) -> Policy:
@@ -84,10 +91,23 @@ def admit(app: Stem, delivery: Delivery, records: Records = no_records) -> Admit
         arguments = signature.decode(args) if signature is not None else envelope.arguments()
         if definition.engine is not None and (reason := _no_engine(definition.engine)) is not None:
             return reason
-    except (EnvelopeUnreadable, SignatureInvalid, UnknownTask, InvalidArguments, ValueMissing) as error:
+    except InvalidArguments as error:
+        return Rejected(
+            "invalid-arguments", TaskError("InvalidArguments", _without_sensitive(str(error), envelope, definition))
+        )
+    except (EnvelopeUnreadable, SignatureInvalid, UnknownTask, ValueMissing) as error:
         return Rejected(_REASONS[type(error)], TaskError(type(error).__name__, str(error)))
     limit_bytes = app.settings.max_result_bytes or app.settings.max_args_bytes
     return Admitted(task, definition, envelope, arguments, app.store_connection.hooks, limit_bytes)
+
+
+def _without_sensitive(text: str, envelope: Envelope, definition: Definition) -> str:
+    """Arguments that do not fit are only known as they were sent, which may be no object."""
+    names = (*envelope.sensitive, *definition.plan.sensitive)
+    try:
+        return without_values(text, sensitive_values(envelope.arguments(), names)) if names else text
+    except EnvelopeUnreadable:
+        return f"The arguments do not fit {envelope.name}."
 
 
 def _no_engine(name: str) -> Rejected | None:
@@ -102,6 +122,5 @@ _REASONS: dict[type[StemError], str] = {
     EnvelopeUnreadable: "envelope-unreadable",
     SignatureInvalid: "signature-invalid",
     UnknownTask: "unknown-task",
-    InvalidArguments: "invalid-arguments",
     ValueMissing: "input-missing",
 }

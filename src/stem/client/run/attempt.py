@@ -22,13 +22,11 @@ from stem.core.errors import StoreUnavailable
 from stem.core.outcome import (
     Block,
     Cancelled,
-    Dead,
     Done,
     Outcome,
     Passed,
     Rejected,
     Requeue,
-    Retry,
     Returned,
     Settlement,
 )
@@ -41,12 +39,6 @@ RandomFraction = Callable[[], float]
 INPUTS_AWAY_SECONDS = 5.0  # until a task is tried again whose inputs could not be read
 _ANY = Policy()
 _NOTHING = nullcontext()
-_SIGNALS: dict[type[Settlement], signals.Signal[signals.AttemptEnded]] = {
-    Done: signals.task_succeeded,
-    Dead: signals.task_failed,
-    Retry: signals.task_retried,
-    Cancelled: signals.task_revoked,
-}
 
 
 class AttemptResult(msgspec.Struct, frozen=True):
@@ -80,7 +72,7 @@ def attempt(
     A signal may raise SoftTimeLimitExceeded or TaskRevoked while the current context `is_running`: wherever it strikes, it
     counts as the attempt's. At other times a signal must raise neither, because the caller would get the exception.
     """
-    admitted = _admitted(app, delivery, channel)
+    admitted = _admitted(app, delivery, channel, worker)
     if isinstance(admitted, AttemptResult):
         return admitted
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
@@ -92,7 +84,7 @@ def attempt(
         began_at = perf_counter()
         with _NOTHING if trace is None else trace.execute():
             outcome = invoke(admitted, context, catch_interrupts=catch_interrupts)
-        result = _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction, trace)
+        result = _attempt_result(admitted, context, channel, outcome, perf_counter() - began_at, random_fraction, trace)
         return result
     finally:
         running.reset(token)
@@ -114,9 +106,9 @@ async def aattempt(
     if WAITED in delivery.body:  # it may ask for the values of others: the loop is not to wait for them
         import asyncio
 
-        admitted = await asyncio.to_thread(_admitted, app, delivery, channel)
+        admitted = await asyncio.to_thread(_admitted, app, delivery, channel, worker)
     else:
-        admitted = _admitted(app, delivery, channel)
+        admitted = _admitted(app, delivery, channel, worker)
     if isinstance(admitted, AttemptResult):
         return admitted
     context = TaskContext(app, delivery, admitted.envelope, channel, worker)
@@ -128,7 +120,7 @@ async def aattempt(
         began_at = perf_counter()
         with _NOTHING if trace is None else trace.execute():
             outcome = await ainvoke(admitted, context, catch_interrupts=catch_interrupts)
-        result = _attempt_result(admitted, context, outcome, perf_counter() - began_at, random_fraction, trace)
+        result = _attempt_result(admitted, context, channel, outcome, perf_counter() - began_at, random_fraction, trace)
         return result
     finally:
         running.reset(token)
@@ -139,6 +131,7 @@ async def aattempt(
 def _attempt_result(
     call: Admitted,
     context: TaskContext,
+    channel: Channel,
     outcome: Outcome,
     run_seconds: float,
     random_fraction: RandomFraction,
@@ -148,16 +141,34 @@ def _attempt_result(
     policy = _ANY if type(outcome) is Returned else call.policy
     settlement = _decided(outcome, policy, context.delivery, random_fraction)
     call.hooks.settle(context, settlement)
-    signal = _SIGNALS.get(type(settlement))
-    if signal is not None and signal.handlers:
-        signal.send(signals.AttemptEnded(context, settlement, run_seconds))
+    signal = signals.ENDINGS.get(type(settlement))
+    if signal is not None:
+        _announce(signal, context, channel, settlement, run_seconds)
     trace_id = "" if trace is None else trace.trace_id
     if (context.follow_ups or context.ending_meta) and isinstance(settlement, Done | Block):
         return AttemptResult(settlement, run_seconds, context.ending_meta, context.follow_ups, trace_id)
     return AttemptResult(settlement, run_seconds, trace_id=trace_id)
 
 
-def _admitted(app: Stem, delivery: Delivery, channel: Channel) -> Admitted | AttemptResult:
+def _announce(
+    signal: signals.Signal[signals.AttemptEnded],
+    context: TaskContext,
+    channel: Channel,
+    settlement: Settlement,
+    run_seconds: float,
+) -> None:
+    """A run that the supervisor has asked to stop may end as it likes: unless it succeeds, it counts as revoked; or the
+    supervisor decides, and tells."""
+    match "" if type(settlement) is Done else channel.stopped_by():
+        case "worker":
+            return
+        case "revoke" if not isinstance(settlement, Cancelled):
+            signal, settlement = signals.task_revoked, Cancelled("revoked")
+    if signal.handlers:
+        signal.send(signals.AttemptEnded(context, settlement, run_seconds, context.delivery, context.worker))
+
+
+def _admitted(app: Stem, delivery: Delivery, channel: Channel, worker: str) -> Admitted | AttemptResult:
     """Admit a delivery; one that is not to run has a result already."""
     try:
         admitted = admit(app, delivery, channel.records)
@@ -167,7 +178,9 @@ def _admitted(app: Stem, delivery: Delivery, channel: Channel) -> Admitted | Att
         return admitted
     match admitted:
         case Rejected():
-            return AttemptResult(_decided(admitted, Policy(), delivery, lambda: 0.0), None)
+            settlement = _decided(admitted, Policy(), delivery, lambda: 0.0)
+            signals.task_failed.send(signals.AttemptEnded(None, settlement, 0.0, delivery, worker))
+            return AttemptResult(settlement, None)
         case PassedOver(chain_id, ended_by):
             meta = {VALUE_OF: ended_by, PASSED: chain_id}
             return AttemptResult(_decided(Passed(), Policy(), delivery, lambda: 0.0), None, meta)

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from datetime import timedelta
 from threading import Lock
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -43,6 +43,9 @@ MAX_PROGRESS_BYTES = 2048
 NO_META: Mapping[str, Any] = {}
 
 
+StoppedBy = Literal["", "revoke", "worker"]
+
+
 class Channel(StepChannel, Protocol):
     """How a running task reaches the worker (or the test) that runs it."""
 
@@ -54,6 +57,10 @@ class Channel(StepChannel, Protocol):
 
     def push(self, pushes: Sequence[Push]) -> list[Receipt]:
         """Push calls through a connection that is already open."""
+
+    def stopped_by(self) -> StoppedBy:
+        """Whether the run was asked to end, and how it is settled then unless it succeeds: as revoked, or as the worker
+        decides."""
 
     def records(self, task_ids: Sequence[str]) -> "Mapping[str, StoredValue]":
         """Read what the values of these tasks need, past their retention as well. Raises StoreUnavailable."""

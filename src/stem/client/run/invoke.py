@@ -6,6 +6,7 @@ from inspect import unwrap
 from typing import Any, TypeVar
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from stem.client.run import django_connections
 from stem.client.run.admit import Admitted
@@ -16,6 +17,7 @@ from stem.core.errors import Drop, InvalidArguments, TaskRevoked
 from stem.core.outcome import Raised, Replaced, Returned, Revoked, Suspended
 from stem.core.record import TaskError
 from stem.core.text.encode import encode_json
+from stem.core.text.sensitive import without_values
 
 E = TypeVar("E", bound=BaseException)
 Ended = Returned | Raised | Revoked | Replaced | Suspended
@@ -47,7 +49,7 @@ def invoke(call: Admitted, context: TaskContext, *, catch_interrupts: bool) -> E
         context.is_running = False  # once more: the first time may have been cut off
         if not catch_interrupts and isinstance(error, KeyboardInterrupt):
             raise
-        return _ended(call, context, error)
+        return _discreet(call, _ended(call, context, error))
     finally:
         django_connections.close_stale()
     return _returned(call, value)
@@ -70,7 +72,7 @@ async def ainvoke(call: Admitted, context: TaskContext, *, catch_interrupts: boo
         context.is_running = False
         if (not catch_interrupts and isinstance(error, KeyboardInterrupt)) or _is_asked_for(error):
             raise
-        return _ended(call, context, _uncancelled(error))
+        return _discreet(call, _ended(call, context, _uncancelled(error)))
     finally:
         django_connections.coroutine_ended()
     return _returned(call, value)
@@ -119,7 +121,9 @@ def _returned(call: Admitted, value: Any) -> Returned | Raised:
     if signature is None or isinstance(returned, Raised):
         return returned
     fault = signature.result_fault(returned.payload)
-    return returned if fault is None else Raised(TaskError("ResultTypeMismatch", fault))
+    if fault is None:
+        return returned
+    return Raised(TaskError("ResultTypeMismatch", without_values(fault, call.sensitive_values)))
 
 
 def _encoded(call: Admitted, value: Any) -> Returned | Raised:
@@ -148,6 +152,20 @@ def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Ended:
     call.hooks.error(context, error)
     task = call.definition
     return raised(error, task.function, retry_on=task.retry_on, no_retry_on=task.no_retry_on)
+
+
+def _discreet(call: Admitted, ended: Ended) -> Ended:
+    """Mask sensitive values in what the task said of its failure, before anything else sees that."""
+    if not (values := call.sensitive_values):
+        return ended
+    match ended:
+        case Raised(error=error):
+            message, stack = without_values(error.message, values), without_values(error.stack, values)
+            return replace(ended, error=replace(error, message=message, stack=stack))
+        case Revoked(reason) | Suspended(reason=reason):
+            return replace(ended, reason=without_values(reason, values))
+        case _:
+            return ended
 
 
 def _found(kind: type[E], error: BaseException) -> E | None:

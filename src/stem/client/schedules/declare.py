@@ -60,6 +60,8 @@ def declared_entry(task: Task[..., Any], spec: str, given: ScheduleOptions) -> S
         raise InvalidTask(
             "The options of a schedule are stored as JSON; write durations as text or numbers of seconds."
         )
+    if sensitive := planned(task.definition.plan, options).sensitive:
+        options["sensitive"] = list(sensitive)  # so that who reads the entry without the app masks them as well
     arguments = _plain(task.bind_object(found.pop("args", {})))
     entry = ScheduleEntry(
         id=check_id(found.pop("id", task.name)),

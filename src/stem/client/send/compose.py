@@ -1,7 +1,8 @@
 """Turns a call into an envelope and the push that a store takes."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -16,9 +17,11 @@ from stem.client.task.options import CallPlan
 from stem.client.task.signature import FunctionSignature
 from stem.core.decisions.routing import TENANT_HEADER, queue_of
 from stem.core.envelope import VERSION, Envelope, Push, encode_args
+from stem.core.errors import InvalidArguments
 from stem.core.ids import uuid7
 from stem.core.prerequisites import OnFailure
 from stem.core.record import moment
+from stem.core.text.sensitive import sensitive_values, without_values
 from stem.telemetry.tracing import traced
 
 NO_ARGS = msgspec.Raw(b"{}")
@@ -45,6 +48,7 @@ def envelope_template(name: str, plan: CallPlan, *, is_fair: bool = False) -> En
         retry=plan.retry,
         soft_limit=plan.soft_limit,
         hard_limit=plan.hard_limit,
+        sensitive=plan.sensitive,
     )
 
 
@@ -70,7 +74,8 @@ def compose(
     encode = encode_args if signature is None else signature.encode
     if dependencies is not None and dependencies.inputs and signature is not None:
         encode = signature.encode_part
-    args = encode(arguments, limit_bytes=store_connection.settings.max_args_bytes)
+    with sensitive_errors(arguments, plan.sensitive):
+        args = encode(arguments, limit_bytes=store_connection.settings.max_args_bytes)
     now = store_connection.clock()
     sent_at = moment(now)
     changes: dict[str, Any] = {"id": plan.id or uuid7(now, os.urandom(10)), "args": args, "enqueued_at": sent_at}
@@ -93,6 +98,17 @@ def compose(
     envelope = traced(envelope)
     unique = unique_of(template.name, plan, arguments, template.headers, signature)
     return Push(signed(store_connection, envelope), plan.delay_seconds, plan.expires_seconds, unique)
+
+
+@contextmanager
+def sensitive_errors(arguments: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[None]:
+    """Mask sensitive values in what the check of the arguments says, and do not chain what it caught: that says them too."""
+    try:
+        yield
+    except InvalidArguments as error:
+        if not names:
+            raise
+        raise InvalidArguments(without_values(str(error), sensitive_values(arguments, names))) from None
 
 
 def signed(store_connection: StoreConnection, envelope: Envelope) -> Envelope:

@@ -25,7 +25,7 @@ from stem.client.task.signature import Fills, FunctionSignature
 from stem.core.decisions.ratelimit import Rate, parse_rate
 from stem.core.decisions.retry import RetryStrategy
 from stem.core.decisions.routing import Route, Routes
-from stem.core.envelope import check_name, check_priority, check_queue
+from stem.core.envelope import check_name, check_priority, check_queue, check_sensitive
 from stem.core.errors import InvalidTask
 
 
@@ -114,9 +114,11 @@ def define(function: Callable[..., Any], defaults: Defaults, options: TaskOption
         unique=_given(get("unique"), "", check_unique),
         **planned_flow(options),
         visibility_timeout=_above_zero("visibility_timeout", get("visibility_timeout")),
+        sensitive=_given(get("sensitive"), (), check_sensitive),
     )
     signature = FunctionSignature(name, function, _fills(name, function, engine, isolate))
     check_key(plan.key, signature)
+    signature.check_parameters("sensitive", (each.partition(".")[0] for each in plan.sensitive))
     return Definition(
         name=name,
         aliases=_check_aliases(get("aliases")),

@@ -15,7 +15,15 @@ from stem.client.task.policy import (
     seconds,
 )
 from stem.core.decisions.retry import RetryStrategy
-from stem.core.envelope import Supersedes, check_headers, check_id, check_moment, check_priority, check_queue
+from stem.core.envelope import (
+    Supersedes,
+    check_headers,
+    check_id,
+    check_moment,
+    check_priority,
+    check_queue,
+    check_sensitive,
+)
 from stem.core.errors import InvalidTask
 from stem.core.settings.kinds import duration
 from stem.core.text.encode import encode_json
@@ -58,6 +66,7 @@ class TaskOptions(TypedDict, total=False):
     at_most_once: bool  # never start it a second time, whatever becomes of its worker; so without retries
     engine: str | None  # what calls the function: "spark" gives it a session
     visibility_timeout: Duration | None
+    sensitive: Sequence[str] | None  # arguments that nobody is shown: "card", or a path into one: "payment.cvv"
 
 
 class CallOptions(TypedDict, total=False):
@@ -77,6 +86,7 @@ class CallOptions(TypedDict, total=False):
     hard_limit: Duration | None
     unique: UntilDone | Duration | Literal[False] | None  # False: not unique, though the task is
     visibility_timeout: Duration | None
+    sensitive: Sequence[str] | None  # besides those of the task
     add_to_parent: bool | None  # False: a call made inside a task does not name that task as its parent
     connection: object | None  # the caller's open transaction
 
@@ -108,6 +118,7 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     debounce_max_seconds: float | None = None
     is_singleton: bool = False
     visibility_timeout: float | None = None
+    sensitive: tuple[str, ...] = ()
     add_to_parent: bool = True
     connection: object | None = None
 
@@ -121,6 +132,8 @@ def planned(plan: CallPlan, options: Mapping[str, Any]) -> CallPlan:
             raise InvalidTask(f"There is no option {name!r}{option_meant(name, _CHECKS)}.")
         if value is not None:
             changes.update(check(value))
+    if "sensitive" in changes:
+        changes["sensitive"] = check_sensitive((*plan.sensitive, *changes["sensitive"]))
     made = msgspec.structs.replace(plan, **changes)
     if made.delay_seconds is not None and made.not_before is not None:
         raise InvalidTask("A call has both delay and not_before; give one of them.")
@@ -246,6 +259,7 @@ _CHECKS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "hard_limit": _field("hard_limit", _seconds_of("hard_limit", above_zero=True)),
     "unique": _field("unique", check_unique),
     "visibility_timeout": _field("visibility_timeout", _seconds_of("visibility_timeout", above_zero=True)),
+    "sensitive": _field("sensitive", check_sensitive),
     "add_to_parent": _field("add_to_parent", bool),
     "connection": _field("connection", _same),
 }

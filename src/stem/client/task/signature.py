@@ -120,6 +120,14 @@ class FunctionSignature:
         self._check_names(arguments)
         return arguments
 
+    def check_parameters(self, option: str, names: Iterable[str]) -> None:
+        """Raises InvalidTask if an option names what is no argument: a typing error must not leave it without effect."""
+        for name in names:
+            if name in self.given or (name not in self._known and not self._takes_more):
+                raise InvalidTask(
+                    f"{option} of {self.name} names {name!r}, and the task has no such argument; {self._usage()}."
+                )
+
     def _check_names(self, arguments: Mapping[str, Any]) -> None:
         given = arguments.keys()
         if not self._required <= given:

@@ -29,17 +29,18 @@ def _rows(told: dict[str, Any]) -> list[tuple[object, ...]]:
             each["queue"],
             each["attempt"],
             span(each["runSeconds"]),
+            each.get("isolate", ""),
             "revoked" if each["isRevoked"] else "",
         )
         for each in told["tasks"]
     ]
-    return [*running, *((task_id, "", "", "", "", "revoked") for task_id in told.get("revoked", ()))]
+    return [*running, *((task_id, "", "", "", "", "", "revoked") for task_id in told.get("revoked", ()))]
 
 
 @command(
     "list-active",
     aliases=("inspect", "active"),
-    columns=("id", "task", "queue", "attempt", "running for", ""),
+    columns=("id", "task", "queue", "attempt", "running for", "isolate", ""),
     rows=_rows,
     shrink=("worker", "task", "queue"),
 )

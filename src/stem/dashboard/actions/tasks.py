@@ -8,12 +8,14 @@ from stem.control.dead_letters import replay_letters
 from stem.core.delivery import DeadFilter
 from stem.core.envelope import Envelope, check_id
 from stem.core.errors import DeadLetterNotFound, TaskEnded, TaskNotFound, UsageError
+from stem.core.record import REPLAY_OF
+from stem.core.text.sensitive import unmasked_object
 from stem.dashboard.actions.replies import problems_of, told
 from stem.dashboard.handling import ActionRequest, ActionResult
 from stem.dashboard.pages.tasks import VERBS, applies
 from stem.dashboard.searching import search_of
 from stem.observe.signatures import why_unsigned
-from stem.observe.task import REPLAY_OF, TaskView, task
+from stem.observe.task import TaskView, task
 from stem.observe.tasks import matching
 
 AT_ONCE = 500  # ids in one call
@@ -57,7 +59,7 @@ def run_again(ask: ActionRequest) -> ActionResult:
         raise TaskNotFound(f"There is no task {task_id} here; its result has expired.")
     if refusal := why_unsigned(ask.desk.stem.store_connection, found):
         raise UsageError(f"Nothing was enqueued: {refusal}")
-    arguments = _arguments(ask.form.get("arguments", ""))
+    arguments = _unmasked(_arguments(ask.form.get("arguments", "")), found.envelope)
     handle = ask.desk.stem.enqueue(found.record.name, arguments, check=False, **_options(found))
     return ActionResult("Enqueued as a new task.", task_ids=(handle.id,))
 
@@ -121,6 +123,12 @@ def _arguments(text: str) -> dict[str, Any]:
         raise UsageError(f'The arguments are no JSON object ({error}); write them like {{"to": "ada"}}.') from error
 
 
+def _unmasked(arguments: dict[str, Any], envelope: Envelope | None) -> dict[str, Any]:
+    if envelope is None or not envelope.sensitive:
+        return arguments
+    return unmasked_object(arguments, envelope.arguments(), envelope.sensitive)
+
+
 def _event_data(text: str) -> Any:
     try:
         return msgspec.json.decode(text.strip() or "null")
@@ -136,6 +144,7 @@ def _options(found: TaskView) -> dict[str, Any]:
     if found.envelope is not None:
         headers = {k: v for k, v in found.envelope.headers.items() if not k.lower().startswith("stem-")}
         options |= {"headers": headers, "max_retries": found.envelope.max_retries}
+        options["sensitive"] = found.envelope.sensitive
     return options
 
 

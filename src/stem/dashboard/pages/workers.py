@@ -35,9 +35,10 @@ def worker_page(ask: PageRequest) -> dict[str, Any]:
         answers = ask.desk.stem.control.stats(include_tasks=True, workers=[name], timeout=ANSWER_SECONDS)
         reply = answers.replies.get(name)
     except StemError as error:
-        return {"title": name, "worker": found, "stats": None, "problem": str(error)}
+        return {"title": name, "worker": found, "stats": None, "revoked_ids": set(), "problem": str(error)}
     stats, problem = _told(reply)
-    return {"title": name, "worker": found, "stats": stats, "problem": problem}
+    revoked = {each.id for each in stats.active if each.is_revoked} if stats is not None else set()
+    return {"title": name, "worker": found, "stats": stats, "revoked_ids": revoked, "problem": problem}
 
 
 class RunningTask(msgspec.Struct, frozen=True, rename="camel"):
@@ -46,6 +47,23 @@ class RunningTask(msgspec.Struct, frozen=True, rename="camel"):
     queue: str
     run_seconds: float
     is_revoked: bool = False
+
+
+class IsolateRun(msgspec.Struct, frozen=True, rename="camel"):
+    id: str
+    task: str
+    run_seconds: float
+
+
+class IsolateView(msgspec.Struct, frozen=True):
+    """One child process of a worker, and what it does."""
+
+    pid: int
+    kind: str
+    state: str
+    running: list[IsolateRun] = []
+    reserved: int = 0
+    finished: int = 0
 
 
 class ScaleLimits(msgspec.Struct, frozen=True):
@@ -61,6 +79,7 @@ class WorkerStats(msgspec.Struct, frozen=True, rename="camel"):
     concurrency: int = 0
     reserved: int = 0
     isolates: list[int] = []
+    isolate_states: list[IsolateView] = []  # none from a worker of an earlier version
     paused_queues: list[str] = []
     active: list[RunningTask] = []
     autoscale: ScaleLimits = ScaleLimits()

@@ -18,7 +18,7 @@ from stem.client.app import Stem
 from stem.client.canvas.canvas import Canvas
 from stem.client.canvas.values import StoredValue
 from stem.client.run.admit import Admitted
-from stem.client.run.context import TaskContext, running
+from stem.client.run.context import StoppedBy, TaskContext, running
 from stem.client.run.invoke import invoke
 from stem.client.send.compose import envelope_template
 from stem.client.task.policy import policy_for
@@ -79,6 +79,9 @@ class _Channel:
         self._app = app
 
     def beat(self, progress: dict[str, Any] | None) -> None: ...
+
+    def stopped_by(self) -> StoppedBy:
+        return ""
 
     def extend(self, seconds: float) -> None: ...
 

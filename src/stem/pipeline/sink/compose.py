@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from stem.client.send.compose import envelope_template
+from stem.client.send.compose import envelope_template, sensitive_errors
 from stem.client.send.signing import sign
 from stem.client.task.options import planned
 from stem.client.task.signature import FunctionSignature
@@ -17,6 +17,8 @@ from stem.core import envelope as envelopes
 from stem.core.envelope import Envelope, encode_args
 from stem.core.errors import StemError, UsageError
 from stem.core.record import moment as moment_of
+from stem.core.text.masking import MASK
+from stem.core.text.sensitive import masked_args, masked_object
 from stem.pipeline.sink.variants import is_variant, variant_values
 from stem.pipeline.sink.write_options import WriteOptions, headers, moment
 
@@ -164,7 +166,7 @@ class Composer:
             try:
                 good.append(self._one(row, id, kind))
             except StemError as error:
-                bad.append(BadRow(first + place, str(error), _shown(row)))
+                bad.append(BadRow(first + place, str(error), self._shown(row, kind)))
         return _called(good), bad
 
     def _one(self, row: dict[str, Any], id: str | None, kind: CallTemplate | str) -> tuple[CallTemplate, Envelope]:
@@ -176,11 +178,33 @@ class Composer:
         if kind.signature is not None:
             arguments = dict(kind.signature.bind_object(arguments))
         encode = encode_args if kind.signature is None else kind.signature.encode
-        args = encode(arguments, limit_bytes=self._store_connection.settings.max_args_bytes)
+        with sensitive_errors(arguments, kind.envelope_template.sensitive):
+            args = encode(arguments, limit_bytes=self._store_connection.settings.max_args_bytes)
         sent = self._store_connection.hooks.enqueue(msgspec.structs.replace(kind.envelope_template, id=id, args=args))
         if not self._store_connection.keyring:
             return kind, sent
         return kind, sign(sent, self._store_connection.keyring, namespace=self._store_connection.settings.namespace)
+
+    def _shown(self, row: dict[str, Any], kind: CallTemplate | str) -> str:
+        """The row as the table of rejects keeps it. Where its task is unknown, what any task of the app declares sensitive is
+        masked."""
+        if isinstance(kind, CallTemplate):
+            names = kind.envelope_template.sensitive
+        else:
+            names = tuple(name for task in self._app.tasks.values() for name in task.definition.plan.sensitive)
+        column = self._write.args_column
+        if names and column is not None:
+            match row[column]:
+                case str(text):
+                    args: Any = masked_args(text.encode(), names).decode()
+                case dict(given):
+                    args = masked_object(given, names)
+                case _:
+                    args = MASK
+            row = {**row, column: args}
+        elif names:
+            row = masked_object(row, names)
+        return msgspec.json.encode(row, enc_hook=repr).decode(errors="replace")
 
     def _arguments(self, row: dict[str, Any], signature: FunctionSignature | None) -> dict[str, Any]:
         """Leave out NULLs for which the argument has a default. JSON is left as it is."""
@@ -338,10 +362,6 @@ def _called(good: Sequence[tuple[CallTemplate, Envelope]]) -> Calls | None:
 
 def _hashable(value: Any) -> Any:
     return tuple(sorted(value.items())) if isinstance(value, dict) else value
-
-
-def _shown(row: dict[str, Any]) -> str:
-    return msgspec.json.encode(row, enc_hook=repr).decode(errors="replace")
 
 
 _encoder = msgspec.json.Encoder()

@@ -220,7 +220,7 @@ def _letter(letter: DeadLetter) -> dict[str, Any]:
 def _arguments(letter: DeadLetter) -> str | None:
     """None if the envelope cannot be read, which may be why it is a dead letter."""
     try:
-        return bytes(letter.envelope.args).decode()
+        return letter.envelope.shown_args.decode()
     except (EnvelopeUnreadable, UnicodeDecodeError):
         return None
 
@@ -245,7 +245,7 @@ def _schedule(found: Scheduled) -> dict[str, Any]:
         "id": entry.id,
         "name": entry.task,
         "spec": entry.spec,
-        "args": _json(entry.args),
+        "args": _json(entry.shown_args),
         "queue": entry.options.get("queue"),
         "time_zone": entry.time_zone,
         "jitter_seconds": entry.jitter_seconds,

@@ -8,6 +8,7 @@ from stem.worker.admission import queue_check
 from stem.worker.admission.at_most_once import NO_FREE_ISOLATE, AtMostOnce
 from stem.worker.admission.revoke_follower import RevokeFollower
 from stem.worker.admission.throttle import Throttle
+from stem.worker.ending_signals import announce
 from stem.worker.pool.in_flight import InFlightTask, InFlightTasks
 from stem.worker.pool.pool import Pool
 from stem.worker.services.lease_renewer import LeaseRenewer
@@ -29,6 +30,7 @@ class Admission:
         pool: Pool,
         lease_renewer: LeaseRenewer,
         settler: Settler,
+        worker: str,
     ) -> None:
         self._queues = queues
         self._signs_tasks = signs_tasks
@@ -39,6 +41,7 @@ class Admission:
         self._pool = pool
         self._lease_renewer = lease_renewer
         self._settler = settler
+        self._worker = worker
 
     def admit(self, deliveries: list[Delivery]) -> bool:
         """Pass each delivery on. False if one was refused because no isolate is free: do not claim ahead."""
@@ -53,7 +56,11 @@ class Admission:
             self._pool.offer(tasks)
             self._cancel_revoked(tasks)
         if misplaced or revoked or throttled or locked:
-            self._settler.add(misplaced + revoked + throttled + locked)
+            refused = misplaced + revoked + throttled + locked
+            for task, _ in refused:
+                task.is_decided_here = True
+            self._settler.add(refused)
+            announce(refused, self._worker)
         self._lease_renewer.renew_short(tasks)  # last: it waits for the store, and may fail
         return not any(ending.settlement is NO_FREE_ISOLATE for _, ending in locked)
 

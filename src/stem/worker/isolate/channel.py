@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from stem.client.canvas.values import StoredValue
+from stem.client.run.context import StoppedBy
 from stem.contracts.steps import Step
 from stem.core import errors
 from stem.core.delivery import Lease
@@ -15,7 +16,7 @@ from stem.core.envelope import Push, Receipt
 from stem.core.errors import SoftTimeLimitExceeded, StemError, StoreUnavailable, TaskRevoked
 from stem.runtime.framing import read_frame
 from stem.worker.isolate import wire
-from stem.worker.isolate.status_block import REVOKED, SOFT_LIMIT, StatusBlock
+from stem.worker.isolate.status_block import REVOKED, SOFT_LIMIT, STOPPED, StatusBlock
 
 
 class SupervisorStream:
@@ -89,8 +90,17 @@ class RunChannel:
 
     def check(self) -> None:
         """Raises TaskRevoked once the supervisor wants the run to end."""
-        if self._status.interruption(self.slot, self.number) == REVOKED:
+        if self._status.interruption(self.slot, self.number) in (REVOKED, STOPPED):
             raise TaskRevoked("revoked")
+
+    def stopped_by(self) -> StoppedBy:
+        match self._status.interruption(self.slot, self.number):
+            case why if why == REVOKED:
+                return "revoke"
+            case why if why == STOPPED:
+                return "worker"
+            case _:
+                return ""
 
     def interruption(self) -> BaseException | None:
         """The exception to raise in the handler now."""

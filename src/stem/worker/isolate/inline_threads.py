@@ -98,6 +98,7 @@ class InlineThreads:
             self._status.limit(slot, call.soft_limit, call.hard_limit)
             if self._output is not None:
                 self._output.add_trace()
+                self._output.hide(call.sensitive_values)
             with self._lock:
                 self._reachable[slot] = channel, current_task(), get_ident()
 

@@ -162,6 +162,7 @@ class Isolate:
             self._status.limit(0, soft_limit, hard_limit)
         self._current = self._next
         self._output.add_trace()
+        self._output.hide(call.sensitive_values)
 
     def _terminate(self, number: int, _frame: FrameType | None) -> None:
         """Exit if the supervisor has asked the task to stop. Ignore the signal otherwise: it is for the worker, which stops its
@@ -254,6 +255,7 @@ class CoroutineRunner:
         def begin(call: Admitted) -> None:
             isolate._status.limit(channel.slot, call.soft_limit, call.hard_limit)
             isolate._output.add_trace()
+            isolate._output.hide(call.sensitive_values)
 
         work = aattempt(isolate._app, delivery, channel, worker=isolate._worker, begin=begin)
         try:

@@ -10,6 +10,7 @@ from termios import FIONREAD
 from threading import Lock
 from typing import Any
 
+from stem.core.text.sensitive import without_values
 from stem.telemetry import tracing
 
 _START, _END, _OVER = "\x02", "\x03", "\x04"
@@ -20,6 +21,7 @@ MAX_LINE = 64 * 1024
 MAX_PIECE = 15 * 1024  # characters; with its tag it stays below a line's bytes
 
 _task: ContextVar[str] = ContextVar("stem_output_task", default="")
+_hidden: ContextVar[tuple[str, ...]] = ContextVar("stem_output_hidden", default=())  # values that its lines do not say
 
 
 class TaskOutput(io.TextIOBase):
@@ -45,11 +47,16 @@ class TaskOutput(io.TextIOBase):
     @task.setter
     def task(self, task_id: str) -> None:
         _task.set(task_id)
+        _hidden.set(())
 
     def add_trace(self) -> None:
         """Tag what follows with the current trace as well."""
         if trace_id := tracing.current_trace_id():
             _task.set(f"{_task.get()}{TRACE_MARK}{trace_id}")
+
+    def hide(self, values: tuple[str, ...]) -> None:
+        """Mask these in what the task prints and logs from now on."""
+        _hidden.set(values)
 
     def write(self, text: str) -> int:
         task = _task.get()
@@ -91,6 +98,7 @@ class TaskOutput(io.TextIOBase):
         self._lock = Lock()
 
     def _put(self, task: str, level: str, text: str) -> None:
+        text = without_values(text, _hidden.get())
         tag = f"{_START}{task}{_END}{level}"
         pieces = [piece for line in text.split("\n") for piece in _pieces(line)]
         view = memoryview("".join(f"{tag}{piece}\n" for piece in pieces).encode(errors="backslashreplace"))

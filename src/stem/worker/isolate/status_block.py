@@ -21,7 +21,7 @@ OVER = 1 << 63  # set in the number of a run that has ended
 
 READS = 50  # before giving up on a task that writes in a tight loop
 
-SOFT_LIMIT, REVOKED = 1, 2
+SOFT_LIMIT, REVOKED, STOPPED = 1, 2, 3  # the last: by the worker, which decides how the run is settled
 
 
 class StatusBlock:

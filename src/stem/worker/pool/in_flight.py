@@ -33,6 +33,7 @@ class InFlightTask:
     ended_at: float = 0.0  # when the pool learnt of its end
     start_counted: bool = False  # in the metrics
     trace_id: str = ""  # as the isolate says
+    is_decided_here: bool = False  # how it ended: its isolate has told nobody of that
     lease_lost: bool = False  # another worker holds it
     beats: int = 0  # heartbeats seen so far
     stop_outcome: Outcome | None = None  # its outcome unless it succeeds: the supervisor is stopping it

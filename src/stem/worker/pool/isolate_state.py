@@ -54,6 +54,14 @@ class IsolateState:
     def accepts_tasks(self) -> bool:
         return not self.is_retiring and not self.is_killed
 
+    def state(self, *, is_busy: bool) -> str:
+        """For people: what it is doing."""
+        if self.is_killed:
+            return "killed"
+        if not self.is_ready:
+            return "starting"
+        return "retiring" if self.is_retiring else "busy" if is_busy else "idle"
+
     def running(self) -> Iterator[tuple[int, InFlightTask]]:
         """Yield each slot in use and the task that runs in it."""
         status = self.handle.status

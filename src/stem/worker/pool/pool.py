@@ -15,7 +15,7 @@ from stem.contracts.task_logs import LogLine
 from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.delivery import Ending, Report
 from stem.core.envelope import call_facts
-from stem.core.outcome import Died, Done, Interrupted, Outcome
+from stem.core.outcome import Died, Done, Interrupted, Outcome, Revoked
 from stem.worker.fork.client import ForkServerClient
 from stem.worker.gc_tuning import collect_rarely
 from stem.worker.isolate import wire
@@ -165,11 +165,17 @@ class Pool:
     @property
     def running(self) -> list[tuple[InFlightTask, float]]:
         """The tasks that run at this moment, each with its run time so far."""
-        now, found = time.monotonic(), list[tuple[InFlightTask, float]]()
+        return [run for _, runs in self.running_by_isolate for run in runs]
+
+    @property
+    def running_by_isolate(self) -> list[tuple[IsolateState, list[tuple[InFlightTask, float]]]]:
+        """The same, by isolate; also those that run nothing."""
+        now, found = time.monotonic(), list[tuple[IsolateState, list[tuple[InFlightTask, float]]]]()
         for isolate in list(self.isolates.by_token.values()):
             # In another thread: the pool may remove the isolate meanwhile and close its status block.
             with suppress(ValueError):
-                found += [(task, now - isolate.handle.status.times(slot)[0]) for slot, task in list(isolate.running())]
+                times = isolate.handle.status.times
+                found.append((isolate, [(task, now - times(slot)[0]) for slot, task in list(isolate.running())]))
         return found
 
     @property
@@ -253,6 +259,7 @@ class Pool:
             return
         if task.stop_outcome is not None and not isinstance(settlement, Done):
             settlement = settlement_for(task, task.stop_outcome, self._limits.max_deaths)  # it was asked to stop
+            task.is_decided_here = not isinstance(task.stop_outcome, Revoked)
         elif message.run_seconds is not None:
             self._run_times.add(task.delivery.name, message.run_seconds)
         ending = Ending(task.lease, settlement, message.run_seconds, meta, (), call_facts(task.delivery.body))
@@ -261,6 +268,7 @@ class Pool:
     def _end(self, task: InFlightTask, outcome: Outcome, run_seconds: float | None) -> None:
         """End a task on behalf of an isolate that cannot report it."""
         if not task.lease_lost:
+            task.is_decided_here = True
             facts = call_facts(task.delivery.body)
             settlement = settlement_for(task, task.cleanup_outcome or outcome, self._limits.max_deaths)
             self._finish(task, Ending(task.lease, settlement, run_seconds, facts=facts))

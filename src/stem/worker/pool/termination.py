@@ -6,7 +6,7 @@ from collections.abc import Callable
 from signal import SIGKILL, SIGTERM
 
 from stem.core.outcome import Interrupted, Outcome, Revoked, TimedOut
-from stem.worker.isolate.status_block import REVOKED, SOFT_LIMIT
+from stem.worker.isolate.status_block import REVOKED, SOFT_LIMIT, STOPPED
 from stem.worker.pool.backlog import Backlog
 from stem.worker.pool.in_flight import InFlightTask
 from stem.worker.pool.isolate_state import IsolateState
@@ -72,7 +72,7 @@ class Terminator:
         if slot is None:
             self._backlog.put_back(isolate.take_back())
         elif isolate.is_shared:
-            self._interrupt(isolate, slot, task, REVOKED)
+            self._interrupt(isolate, slot, task, STOPPED)
         else:
             self._kill(isolate, slot, task, Interrupted("the lease was lost"))
 
@@ -108,7 +108,7 @@ class Terminator:
         task.stop_outcome, task.stop_requested_at, task.signal = stop_outcome, time.monotonic(), signal_number
         slot = isolate.slot_of(task)
         if slot is not None:
-            self._interrupt(isolate, slot, task, REVOKED)
+            self._interrupt(isolate, slot, task, REVOKED if isinstance(stop_outcome, Revoked) else STOPPED)
             if signal_number == SIGKILL and not isolate.is_shared:
                 self._kill(isolate, slot, task, stop_outcome)
 
@@ -144,7 +144,7 @@ class Terminator:
 
     def _abandon_thread(self, isolate: IsolateState, slot: int, task: InFlightTask, outcome: Outcome) -> None:
         """A thread of this process cannot be killed: interrupt it and ignore its result."""
-        self._interrupt(isolate, slot, task, REVOKED)
+        self._interrupt(isolate, slot, task, STOPPED)
         del isolate.assigned[task.number]
         self._end(task, outcome, time.monotonic() - isolate.handle.status.times(slot)[0])
 

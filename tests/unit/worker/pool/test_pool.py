@@ -130,6 +130,7 @@ def test_a_task_that_is_revoked_while_it_is_admitted_is_cancelled(pool: Pool) ->
         pool=pool,
         lease_renewer=LeaseRenewer(store, pool, pool._in_flight, 60.0),
         settler=Settler(at_most_once, "w", lambda tasks: None, lambda batch, refused: None),
+        worker="w",
     )
     pool.start(None, endings)
     store.broker.push([a_push("t1")])
