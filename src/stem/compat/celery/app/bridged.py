@@ -100,18 +100,19 @@ class Publishing(Middleware):
     def enqueue(self, envelope: Envelope) -> Envelope:
         if not signals.before_task_publish.has_listeners(envelope.name):
             return envelope
-        headers: dict[str, Any] = dict(envelope.headers)
+        own = {"id": envelope.id, "task": envelope.name}
+        headers: dict[str, Any] = {**envelope.headers, **own}
         signals.before_task_publish.send(
             sender=envelope.name,
             body=_body(envelope),
-            headers=headers | {"id": envelope.id, "task": envelope.name} if not headers else headers,
+            headers=headers,
             properties={"correlation_id": envelope.id, "priority": envelope.priority},
             exchange="",
             routing_key=envelope.queue,
             declare=[],
             retry_policy=None,
         )
-        texts = {name: value for name, value in headers.items() if isinstance(value, str)}
+        texts = {name: value for name, value in headers.items() if isinstance(value, str) and name not in own}
         return msgspec.structs.replace(envelope, headers=texts)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stem.client.run.context import JOIN_ID, TaskContext
-from stem.compat.celery.app.options import META
+from stem.compat.celery.app.conf import CeleryConf
+from stem.compat.celery.app.options import META, urgency
 from stem.compat.celery.codec import from_wire
 
 
@@ -51,7 +52,9 @@ class CallRequest:
         return f"<Context: {vars(self)!r}>"
 
 
-def request_of(context: TaskContext, args: list[Any], kwargs: dict[str, Any], *, is_eager: bool) -> CallRequest:
+def request_of(
+    context: TaskContext, conf: CeleryConf, args: list[Any], kwargs: dict[str, Any], *, is_eager: bool
+) -> CallRequest:
     """The request of a task that a worker runs."""
     envelope = context._envelope
     headers = _headers(context)
@@ -71,7 +74,7 @@ def request_of(context: TaskContext, args: list[Any], kwargs: dict[str, Any], *,
         delivery_info={
             "exchange": "",
             "routing_key": context.queue,
-            "priority": envelope.priority,
+            "priority": urgency(conf, envelope.priority),  # there and back are the same
             "redelivered": bool(context.delivery.deaths),
             "is_eager": is_eager,
         },

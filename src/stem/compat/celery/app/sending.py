@@ -93,7 +93,7 @@ def _call(app: Any, stem: BridgedStem, sig: Any) -> Canvas[Any]:
 
 def _with_callbacks(app: Any, stem: BridgedStem, sig: Any, one: Canvas[Any]) -> Canvas[Any]:
     for callback in canvas.as_list(sig.options.get("link")):
-        one = one.link(canvas_of(app, stem, frozen(app, callback)[0], is_whole=False))
+        one = one.link(canvas_of(app, stem, callback, is_whole=False))
     for callback in canvas.as_list(sig.options.get("link_error")):
         one = one.link_error(_error_callback(app, stem, canvas.as_signature(callback)))
     return one
@@ -107,7 +107,7 @@ def _error_callback(app: Any, stem: BridgedStem, callback: Any) -> Canvas[Any]:
         first, *rest = map(canvas.as_signature, callback.tasks)
         first = first if first.immutable or first.subtask_type else first.clone(kwargs={"_errback": True})
         callback = canvas.chain(first, *rest, app=app)
-    return canvas_of(app, stem, frozen(app, callback)[0], is_whole=False)
+    return canvas_of(app, stem, callback, is_whole=False)
 
 
 def _route(app: Any, sig: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from stem.core.record import TaskError
 
 NOTHING: Any = object()
 REQUEUE_SECONDS = 1.0
+_NO_RETURN = (None, states.RETRY, states.IGNORED, states.REJECTED)  # as in Celery
 REASON_CHARACTERS = 7000  # of a message that Stem records
 
 # Any call fits: `_value` is that of the task before, in front of the positional arguments; `_errback` says it is a failure.
@@ -45,7 +46,7 @@ def handler(task: CeleryTask, *, is_eager: bool = False) -> Callable[..., Any]:
             args = [*_failure_arguments(task, _value, args), *args]
         elif _value is not NOTHING:
             args = [from_wire(_value), *args]
-        request = request_of(_context, args, from_wire(kwargs), is_eager=is_eager)
+        request = request_of(_context, task.app.conf, args, from_wire(kwargs), is_eager=is_eager)
         with current.run(task, request) as running:
             return to_wire(_Attempt(task, request, running).run())
 
@@ -92,7 +93,7 @@ class _Attempt:
             self._failed(error, info)
             raise
         finally:
-            if state is not None:
+            if state not in _NO_RETURN:
                 task.after_return(state, value, *self._call, info)
             signals.task_postrun.send(
                 sender=task, task_id=task_id, task=task, args=args, kwargs=kwargs, retval=value, state=state
