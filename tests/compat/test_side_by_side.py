@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from side_by_side import BIN, PROJECT, Side, with_bridge
+from compat.side_by_side import BIN, PROJECT, Side, with_bridge
 from support.servers import RedisServer
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from-celery.md"
+LINES = (PROJECT / "behaviours.py").read_text().splitlines()
 NAMES = [
     line.removeprefix("def ").partition("(")[0]
-    for decorator, line in zip(
-        (lines := (PROJECT / "behaviours.py").read_text().splitlines()), lines[1:], strict=False
-    )
+    for decorator, line in zip(LINES, LINES[1:], strict=False)
     if decorator in ("@behaviour", "@alone")
 ]
 
