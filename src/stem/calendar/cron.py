@@ -50,8 +50,8 @@ class CronFields(msgspec.Struct, frozen=True):
 
     @property
     def needs_both_days(self) -> bool:
-        """Day of the month and weekday must both match if one begins with `*`; otherwise either will do."""
-        return self.day.begins_with_star or self.weekday.begins_with_star
+        """Day of the month and weekday must both match if one begins with `*` or the weekday with `&`; otherwise either will do."""
+        return self.day.begins_with_star or self.weekday.begins_with_star or self.weekday.is_strict
 
     @property
     def follows_the_clock(self) -> bool:
@@ -109,34 +109,41 @@ def _check(expression: str, time_zone: str) -> None:
 def _next_after(fields: CronFields, tz: ZoneInfo, moment: datetime) -> datetime | None:
     start = moment.astimezone(UTC)
     try:
-        return _next_shown(fields.text, tz, start) if fields.follows_the_clock else _next_fixed(fields.text, tz, start)
+        return _next_shown(fields, tz, start) if fields.follows_the_clock else _next_fixed(fields, tz, start)
     except (OverflowError, StopIteration, CronSimError):  # the end of the calendar, or a date that never comes
         return None
 
 
-def _next_fixed(expression: str, tz: ZoneInfo, start: datetime) -> datetime:
-    matches = CronSim(expression, reading(start, tz))
+def _next_fixed(fields: CronFields, tz: ZoneInfo, start: datetime) -> datetime:
+    matches = _matches(fields, reading(start, tz))
     return next(instant for wall in matches if (instant := instant_or_after_gap(wall, tz)) > start)
 
 
-def _next_shown(expression: str, tz: ZoneInfo, start: datetime) -> datetime | None:
+def _next_shown(fields: CronFields, tz: ZoneInfo, start: datetime) -> datetime | None:
     """Return the first instant after `start` at which clocks show a matching time."""
-    found = _first_shown(expression, tz, reading(start, tz), start)
+    found = _first_shown(fields, tz, reading(start, tz), start)
     repeat = repeat_start(start, tz)
     if found is None or repeat is None or found < repeat:
         return found
     # Clocks will be set back to before the time they show now, and show matches again that lie behind us.
-    again = _first_shown(expression, tz, reading(repeat, tz) - _SECOND, repeat - _SECOND)
+    again = _first_shown(fields, tz, reading(repeat, tz) - _SECOND, repeat - _SECOND)
     return found if again is None else min(found, again)
 
 
-def _first_shown(expression: str, tz: ZoneInfo, wall: datetime, after: datetime) -> datetime | None:
+def _first_shown(fields: CronFields, tz: ZoneInfo, wall: datetime, after: datetime) -> datetime | None:
     last_year = wall.year + _PATIENCE_YEARS  # what matches only skipped times never comes
     while wall.year <= last_year:
-        wall = next(CronSim(expression, wall))
+        wall = next(_matches(fields, wall))
         shown = instants(wall, tz)
         if shown and shown[-1] > after:
             return next(instant for instant in shown if instant > after)
         if not shown:
             wall = reading(gap_end(wall, tz), tz) - _SECOND
     return None
+
+
+def _matches(fields: CronFields, wall: datetime) -> CronSim:
+    """The matching times of the clock after this one."""
+    found = CronSim(fields.text, wall)
+    found.day_and = fields.needs_both_days
+    return found

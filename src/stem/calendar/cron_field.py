@@ -43,6 +43,7 @@ class CronField(msgspec.Struct, frozen=True):
     begins_with_star: bool
     numbers: tuple[int, ...]
     specials: tuple[str, ...] = ()
+    is_strict: bool = False  # of a weekday that begins with `&`: the day of the month must match as well
 
     @property
     def is_any(self) -> bool:
@@ -53,6 +54,8 @@ def read_field(kind: FieldKind, text: str) -> CronField:
     """Read a field. Its `text` is in the words of cronsim, which knows no ranges that wrap. Raises InvalidSchedule."""
     if text == "?" and kind in (DAY, WEEKDAY):
         text = "*"
+    if is_strict := kind is WEEKDAY and text.startswith("&"):
+        text = text[1:]
     terms = [_read_term(kind, term) for term in text.split(",")]
     numbers = {number for found, _ in terms for number in found}
     specials = {special for _, special in terms if special}
@@ -61,7 +64,7 @@ def read_field(kind: FieldKind, text: str) -> CronField:
     if begins_with_star:
         # cronsim decides by this star whether day of the month and weekday must both match.
         written = "*" if tuple(sorted(numbers)) == kind.all else _keep_star(text.lower(), written)
-    return CronField(kind, written, begins_with_star, tuple(sorted(numbers)), tuple(sorted(specials)))
+    return CronField(kind, written, begins_with_star, tuple(sorted(numbers)), tuple(sorted(specials)), is_strict)
 
 
 def _keep_star(text: str, written: str) -> str:

@@ -7,6 +7,9 @@ from stem.client.user_modules import from_file, module_of_app
 from stem.core.errors import ConfigError
 
 
+STEM_APP = "__stem_app__"  # the attribute by which another object gives the app that it stands for (stem.compat)
+
+
 def load(path: str) -> Stem:
     """Import the app at `package.module:name` or `file.py:name`, with all its tasks. The default name is `app`. Raises
     ConfigError."""
@@ -20,6 +23,7 @@ def load(path: str) -> Stem:
                 "name the app as --app module:name."
             )
         app = getattr(app, name)
+    app = getattr(app, STEM_APP, app)
     if not isinstance(app, Stem):
         raise ConfigError(
             f"{path!r} is of type {type(app).__name__} and not a Stem app{_others(module, Stem)}; "
@@ -30,5 +34,5 @@ def load(path: str) -> Stem:
 
 
 def _others(module: ModuleType, kind: type) -> str:
-    found = [name for name, value in vars(module).items() if isinstance(value, kind)]
+    found = [name for name, value in vars(module).items() if isinstance(value, kind) or hasattr(type(value), STEM_APP)]
     return f" (it has the app {', '.join(map(repr, found))})" if found else ""

@@ -14,6 +14,7 @@ class Returned(msgspec.Struct, frozen=True, tag=True):
 class Raised(msgspec.Struct, frozen=True, tag=True):
     error: TaskError
     retry_after_seconds: float | None = None  # from ctx.retry(delay=…)
+    max_retries: int | None = None  # from ctx.retry(max_retries=…); None: the policy's
 
 
 class TimedOut(msgspec.Struct, frozen=True, tag=True):

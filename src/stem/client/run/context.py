@@ -14,6 +14,7 @@ import msgspec
 from stem.client.run.logger import TaskLogger
 from stem.client.run.steps import StepChannel, StepLog, refuse_at_most_once
 from stem.client.task.options import CallOptions
+from stem.client.task.policy import check_max_retries
 from stem.client.task.policy import seconds as checked_seconds
 from stem.core.decisions.routing import TENANT_HEADER
 from stem.core.delivery import Delivery
@@ -69,9 +70,10 @@ class Channel(StepChannel, Protocol):
 class RetryRequested(BaseException):
     """Raised by `ctx.retry` to leave the handler. A BaseException, so that no `except Exception` swallows it."""
 
-    def __init__(self, delay_seconds: float | None, reason: str) -> None:
+    def __init__(self, delay_seconds: float | None, reason: str, max_retries: int | None = None) -> None:
         super().__init__(reason)
         self.delay_seconds = delay_seconds
+        self.max_retries = max_retries
 
 
 class ReplaceRequested(BaseException):
@@ -200,12 +202,16 @@ class TaskContext:
         """Extend the lease to at least this long from now, even if renewals fail. Raises InvalidTask, TaskRevoked."""
         self._channel.extend(checked_seconds("The extension of a lease", seconds, above_zero=True))
 
-    def retry(self, delay: float | timedelta | str | None = None, reason: str = "") -> NoReturn:
+    def retry(
+        self, delay: float | timedelta | str | None = None, reason: str = "", *, max_retries: int | None = None
+    ) -> NoReturn:
         """End this attempt as a failure worth a retry, due after `delay` (None: as the task's policy says).
 
-        With no retries left it is a dead letter, as any failure. Raises InvalidTask for a delay that is none.
+        With no retries left it is a dead letter, as any failure; `max_retries` counts here instead of the task's. Raises
+        InvalidTask for a delay or a number that is none.
         """
-        raise RetryRequested(None if delay is None else checked_seconds("A retry delay", delay), reason)
+        limit = None if max_retries is None else check_max_retries(max_retries)
+        raise RetryRequested(None if delay is None else checked_seconds("A retry delay", delay), reason, limit)
 
     def step(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Call the function and record its result under this name; a later attempt of the task returns the result without

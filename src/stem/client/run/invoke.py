@@ -144,7 +144,7 @@ def _ended(call: Admitted, context: TaskContext, error: BaseException) -> Ended:
         return Suspended(suspension.delay_seconds, suspension.event, _message(suspension))
     if (request := _found(RetryRequested, error)) is not None:
         recorded = TaskError("RetryRequested", _plain(_message(request), MAX_MESSAGE), retryable=True)
-        return Raised(recorded, request.delay_seconds)
+        return Raised(recorded, request.delay_seconds, request.max_retries)
     if (replaced := _found(ReplaceRequested, error)) is not None:
         return Replaced(replaced.by)
     if (ended := _found(ChainEndRequested, error)) is not None:

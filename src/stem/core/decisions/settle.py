@@ -47,9 +47,11 @@ def settle(outcome: Outcome, policy: Policy, *, attempt: int, deaths: int, rando
     match outcome:
         case Returned(payload):
             return Done(payload)
-        case Raised(error, retry_after):
+        case Raised(error, retry_after, max_retries):
             if not error.retryable:
                 return Dead("not-retryable", error)
+            if max_retries is not None:
+                policy = msgspec.structs.replace(policy, max_retries=max_retries)
             return _again(error, policy, attempt, random_fraction, retry_after)
         case TimedOut(limit, stack):
             error = TaskError(
