@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+from docs.blocks import PAGES as DOCUMENTS
+from docs.blocks import ROOT
+
+PAGES = [*DOCUMENTS, ROOT / "CONTRIBUTING.md"]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 by_name = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
