@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,12 @@ NOTEBOOK = Path(__file__).parent / "notebook.py"
 PORT = re.compile(r"\b(?P<host>127\.0\.0\.1|localhost):(?P<port>\d{4,5})\b")
 FAILS = re.compile(r"^(error|Usage|.*Error): ", re.MULTILINE)
 BACKGROUND = "background"
+# What only looks, and may have to look again until something has happened.
+READS = re.compile(
+    r"curl |stem (task (list|show|logs)|worker (ping|inspect|stats|status|queue-status)|queue (list|peek)|dlq (list|show)"
+    r"|observe|health|schedule (list|show)|canvas (list|show))\b(?!.*--follow)"
+)
+LOOK_AGAIN_SECONDS = 10.0
 
 
 class Page:
@@ -100,6 +107,9 @@ class Page:
 
     def _run(self, command: Command, block: Block) -> None:
         printed, code = self.terminal.run(command.typed)
+        until_shown = time.monotonic() + LOOK_AGAIN_SECONDS
+        while READS.match(command.typed) and not self._matches(command.prints, printed) and time.monotonic() < until_shown:
+            printed, code = self.terminal.run(command.typed)  # as a reader does who was too quick
         self._compare(command.prints, printed, f"line {block.line}: $ {command.typed}")
         may_fail = FAILS.search(command.prints) or "echo $?" in block.text
         assert code == 0 or may_fail, f"{self.where}, line {block.line}: $ {command.typed} exits with {code}"
@@ -112,18 +122,22 @@ class Page:
             log = self.folder.parent / f"background-{len(self.background)}.log"
             started = Background(command.typed, self.terminal, log)
             self.background.append(started)
-            wanted = pattern(command.prints)
-            until(lambda: wanted.search(self._as_shown(started.printed)) or started.has_ended, seconds=30)  # noqa: B023
+            wanted = pattern(self._as_shown(command.prints))
+            until(lambda: wanted.search(normal(self._as_shown(started.printed))) or started.has_ended, seconds=30)  # noqa: B023
             printed = self._as_shown(started.printed)
-            assert wanted.search(printed), f"{self.where}, line {block.line}: $ {command.typed} printed\n{printed}"
+            assert wanted.search(normal(printed)), f"{self.where}, line {block.line}: $ {command.typed} printed\n{printed}"
 
     def _stop_background(self) -> None:
         while self.background:
             self.background.pop().stop()
 
     def _compare(self, shown: str, printed: str, what: str) -> None:
-        real = "".join(f"{line.rstrip()}\n" for line in self._as_shown(printed).rstrip().splitlines())
-        assert pattern(shown).fullmatch(real), f"{self.where}, {what}\nprinted\n{real}\nand the page shows\n{shown}"
+        assert self._matches(shown, printed), (
+            f"{self.where}, {what}\nprinted\n{self._as_shown(printed)}\nand the page shows\n{shown}"
+        )
+
+    def _matches(self, shown: str, printed: str) -> bool:
+        return pattern(self._as_shown(shown)).fullmatch(normal(self._as_shown(printed))) is not None
 
     def _on_free_ports(self, text: str, start_redis: Callable[[], int]) -> str:
         """The page with ports of this machine that are free. Port 6379 is a Redis server's, which is started for it."""
@@ -139,9 +153,14 @@ class Page:
 
 def pattern(shown: str) -> re.Pattern[str]:
     """`…` stands for whatever a line has there, and on a line of its own for any number of lines."""
-    lines = [line.rstrip() for line in shown.rstrip().splitlines()]
+    lines = normal(shown).splitlines()
     parts = [r"(?:.*\n)*?" if line.strip() == "…" else re.escape(line).replace("…", ".*") + r"\n" for line in lines]
     return re.compile("".join(parts))
+
+
+def normal(text: str) -> str:
+    """The columns of a table are as wide as what is in them: ages, ports, names of machines."""
+    return "".join(re.sub(r"(?<=\S) {2,}", "  ", line.rstrip()) + "\n" for line in text.rstrip().splitlines())
 
 
 def reader_environment(folder: Path) -> dict[str, str]:
