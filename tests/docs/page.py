@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -69,7 +70,8 @@ class Page:
 
     def follow(self) -> None:
         blocks = list(blocks_of(self.text))
-        for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+        for block, after in pairwise([*blocks, None]):
+            assert block is not None
             if block.is_skipped:
                 continue
             if block.language == STOP:
@@ -108,7 +110,9 @@ class Page:
     def _run(self, command: Command, block: Block) -> None:
         printed, code = self.terminal.run(command.typed)
         until_shown = time.monotonic() + LOOK_AGAIN_SECONDS
-        while READS.match(command.typed) and not self._matches(command.prints, printed) and time.monotonic() < until_shown:
+        while (
+            READS.match(command.typed) and not self._matches(command.prints, printed) and time.monotonic() < until_shown
+        ):
             printed, code = self.terminal.run(command.typed)  # as a reader does who was too quick
         self._compare(command.prints, printed, f"line {block.line}: $ {command.typed}")
         may_fail = FAILS.search(command.prints) or "echo $?" in block.text
@@ -125,7 +129,9 @@ class Page:
             wanted = pattern(self._as_shown(command.prints))
             until(lambda: wanted.search(normal(self._as_shown(started.printed))) or started.has_ended, seconds=30)  # noqa: B023
             printed = self._as_shown(started.printed)
-            assert wanted.search(normal(printed)), f"{self.where}, line {block.line}: $ {command.typed} printed\n{printed}"
+            assert wanted.search(normal(printed)), (
+                f"{self.where}, line {block.line}: $ {command.typed} printed\n{printed}"
+            )
 
     def _stop_background(self) -> None:
         while self.background:
