@@ -15,6 +15,8 @@ LANGUAGES = {"python", "console", "text", "yaml", "json", "ini", "toml", "docker
 REASONS = {
     "installs packages",
     "needs a Kafka server",
+    "needs Dramatiq and a Redis server",
+    "needs RQ and a Redis server",
     "needs a Postgres server of yours",
     "needs a cluster",
     "needs Docker",
