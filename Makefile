@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-by-turns bench-composition bench-pipeline clean
+.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-by-turns bench-composition bench-pipeline clean docs
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test-browser: $(VENV)/dev ## run those of the dashboard in a real Chromium (Debi
 
 test-packaging: $(VENV)/dev ## install the built wheel with each extra into a clean environment, and run the quickstart
 	$(BIN)/python -m pytest tests/packaging -m packaging $(ARGS)
+
+docs: $(VENV)/dev ## build the documentation site into site/, offline; a warning fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 check: $(VENV)/dev ## format, lint, types, import rule
 	$(BIN)/ruff format --check .
@@ -59,7 +62,7 @@ bench-pipeline: $(VENV)/dev ## measure the pipeline on Spark against its bars (t
 	$(BIN)/python benchmarks/pipeline.py $(ARGS)
 
 clean: ## remove what make made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 lock: $(VENV)/dev ## pin what is installed, with hashes, after a change of pyproject.toml (ARGS=--upgrade for newer versions)
 	$(PIP) install uv==0.13.8
