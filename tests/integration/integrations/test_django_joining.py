@@ -29,6 +29,7 @@ def site(database: dict[str, Any], **stem: Any) -> Iterator[Stem]:
     with django_alias(database, ALIAS), override_settings(STEM={"DATABASE": ALIAS, **stem}):
         with DjangoStem() as app:
             app.task(name="work")(lambda number=1: number)
+            assert app.store.broker.depth() == {}  # as `manage.py migrate` creates the tables
             yield app
 
 

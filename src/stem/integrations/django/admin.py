@@ -2,16 +2,16 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponseRedirect
 
 from stem.integrations.django.models import DashboardLink
-from stem.integrations.django.project_settings import read_project_settings
 
 
 class DashboardLinkAdmin(admin.ModelAdmin):  # type: ignore[misc]
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseRedirect:  # noqa: ARG002
-        return HttpResponseRedirect(read_project_settings().dashboard_url)
+        return HttpResponseRedirect(settings.STEM["DASHBOARD_URL"])
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
         return False
@@ -23,5 +23,5 @@ class DashboardLinkAdmin(admin.ModelAdmin):  # type: ignore[misc]
         return False
 
 
-if read_project_settings().dashboard_url is not None:
+if getattr(settings, "STEM", {}).get("DASHBOARD_URL") is not None:
     admin.site.register(DashboardLink, DashboardLinkAdmin)

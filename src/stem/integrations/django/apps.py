@@ -4,6 +4,7 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.core import checks
+from django.db.models.signals import post_migrate
 
 from stem.core.errors import ConfigError
 
@@ -19,6 +20,7 @@ class StemConfig(AppConfig):  # type: ignore[misc]
 
         databases.remember_names()
         checks.register(_check)
+        post_migrate.connect(_create_tables, sender=self)
 
 
 def _check(**_: Any) -> list[checks.CheckMessage]:
@@ -30,3 +32,15 @@ def _check(**_: Any) -> list[checks.CheckMessage]:
     except ConfigError as error:
         return [checks.Error(str(error), id="stem.E001")]
     return []
+
+
+def _create_tables(using: str, **_: Any) -> None:
+    """With `manage.py migrate`, where Stem's tables are in Django's database: a transaction that holds the lock of an SQLite
+    file would keep Stem from creating them."""
+    from stem.integrations.django.application import project_app
+    from stem.integrations.django.joining import DjangoStoreConnection
+
+    connection = project_app().store_connection
+    if isinstance(connection, DjangoStoreConnection) and connection.shares_database and connection.alias == using:
+        connection.store.upkeep.now()  # opening it creates them
+        connection.close()

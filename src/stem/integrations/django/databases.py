@@ -5,12 +5,14 @@ from urllib.parse import quote, urlencode
 
 from django.db import connections
 
+from stem.core.errors import ConfigError
 from stem.core.text.store_url import store_key
 
 OF_TESTS = "memory://django-tests"
 _LIBPQ = ("sslmode", "sslrootcert", "sslcert", "sslkey", "passfile", "service", "target_session_attrs")
 
 _names: dict[str, Any] = {}  # of the databases when Django started
+_prepared: set[str] = set()  # the databases that are known to have Stem's tables
 
 
 def remember_names() -> None:
@@ -43,6 +45,15 @@ def is_same(url: str, alias: str) -> bool:
     """Whether the store is this database, so that its transactions can hold tasks."""
     own = None if is_of_tests(alias) else store_url(alias)
     return own is not None and store_key(own)[:4] == store_key(url)[:4]  # without the schema
+
+
+def check_tables(alias: str) -> None:
+    """Raises ConfigError if an SQLite file lacks Stem's tables: they cannot be created while a transaction holds its lock."""
+    if alias in _prepared or connections[alias].vendor != "sqlite":
+        return
+    if "stem_meta" not in connections[alias].introspection.table_names():
+        raise ConfigError("Stem's tables are not in the database yet; run: python manage.py migrate")
+    _prepared.add(alias)
 
 
 def _postgres_url(database: dict[str, Any]) -> str:

@@ -38,11 +38,16 @@ class DjangoStoreConnection(StoreConnection):
     def is_in_transaction(self) -> bool:
         return self.eager_worker is None and connections[self.alias].in_atomic_block
 
+    @property
+    def shares_database(self) -> bool:
+        """Whether tasks are kept in the database of the transactions."""
+        return databases.is_same(self.settings.broker_url, self.alias)
+
     def push_alone(self, pushes: Sequence[Push]) -> list[Receipt]:
         if not self.is_in_transaction:
             return super().push_alone(pushes)
-        store = self.store
-        if databases.is_same(self.settings.broker_url, self.alias):
-            return store.broker.push(pushes, connection=connections[self.alias])
+        if self.shares_database:
+            databases.check_tables(self.alias)
+            return self.store.broker.push(pushes, connection=connections[self.alias])
         transaction.on_commit(partial(super().push_alone, list(pushes)), using=self.alias)
         return [Receipt(push.envelope.id, created=True) for push in pushes]

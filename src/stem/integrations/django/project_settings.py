@@ -21,10 +21,9 @@ _OF_WORKERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ProjectSettings:
-    """`database` is the alias whose transactions tasks join; `dashboard_url` is where the admin's link leads."""
+    """`database` is the alias whose transactions tasks join."""
 
     database: str = "default"
-    dashboard_url: str | None = None
     app_path: str | None = None
     of_apps: Mapping[str, str] = field(default_factory=dict, repr=False)  # environment variables; some are secret
     of_workers: Mapping[str, str] = field(default_factory=dict)
@@ -39,7 +38,7 @@ def read_project_settings() -> ProjectSettings:
     database = variables.pop("STEM_DATABASE", "default")
     if database not in connections.settings:
         raise ConfigError(f"STEM['DATABASE'] is {database!r}, which DATABASES does not have; name one that it has.")
-    url = variables.pop("STEM_DASHBOARD_URL", None)
+    variables.pop("STEM_DASHBOARD_URL", None)  # where the admin's link leads
     for name in variables.keys() - _OF_APPS - _OF_WORKERS:
         known = {each.removeprefix("STEM_"): each.removeprefix("STEM_") for each in _OF_APPS | _OF_WORKERS}
         hint = did_you_mean(name.removeprefix("STEM_"), known)
@@ -47,7 +46,6 @@ def read_project_settings() -> ProjectSettings:
     texts = {name: _text(name, value) for name, value in variables.items()}
     return ProjectSettings(
         database,
-        url,
         texts.get("STEM_APP"),
         {name: text for name, text in texts.items() if name in _OF_APPS},
         {name: text for name, text in texts.items() if name in _OF_WORKERS},
