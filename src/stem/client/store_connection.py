@@ -51,6 +51,10 @@ class StoreConnection:
                 self._store = open_store(self._placed)
             return self._store
 
+    @property
+    def is_open(self) -> bool:
+        return self._store is not None
+
     def has_open(self, store: Store) -> bool:
         """Return whether this store is still the open one: not after `close`, nor in a forked child."""
         return self._store is store
