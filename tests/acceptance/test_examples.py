@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("example", ["django_shop", "web_app"])
+@pytest.mark.parametrize("example", ["django_shop", "web_app", "agents"])
 def test_an_example_holds_what_it_promises(example: str, tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "STEM_EXAMPLE_RUN": tmp_path.name}
     command = [sys.executable, str(EXAMPLES / example / "run.py")]
