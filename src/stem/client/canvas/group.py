@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain as chained
-from itertools import islice
-from typing import Any, Generic, Self, TypeVar, overload
+from itertools import islice, repeat
+from typing import Any, Generic, Self, TypeGuard, TypeVar, overload
 
 import msgspec
 
@@ -29,6 +29,7 @@ class Group(Canvas[list[R_co]]):
         self._stream: Iterator[Canvas[R_co]] | None = None
         self._source: Iterable[Canvas[R_co]] | None = None  # if it can be read more than once
         self._first: list[Canvas[R_co]] | None = None  # of a generator, once it is known
+        self._like: Canvas[Any] | None = None  # of a generator whose members all end in the same task
         if isinstance(members, list | tuple):
             self._members = [checked(member) for member in members]
         else:
@@ -58,10 +59,28 @@ class Group(Canvas[list[R_co]]):
     def decode(self, value: msgspec.Raw) -> Any:
         # The value of one who ended the chain early need not be a list.
         parts = msgspec.json.decode(value, type=list[msgspec.Raw]) if bytes(value).startswith(b"[") else None
-        members = self._members
-        if parts is None or members is None or len(parts) != len(members) or any(m.kind == "group" for m in members):
+        ends = None if parts is None else self._ends(len(parts))
+        if parts is None or ends is None:
             return msgspec.json.decode(value)
-        return [member.decode(part) for member, part in zip(members, parts, strict=True)]
+        return [end.decode(part) for end, part in zip(ends, parts, strict=True)]
+
+    def _ends(self, count: int) -> Iterable[Canvas[Any]] | None:
+        """What gave each of so many values; None if that is not known, as where a task has added members."""
+        if self._members is None:
+            return None if self._like is None else repeat(self._like, count)
+        ends = list(self._flat())
+        return ends if len(ends) == count and not any(isinstance(end, Group) for end in ends) else None
+
+    def _flat(self) -> Iterator[Canvas[Any]]:
+        """The members, with those of the groups that are made part of this one."""
+        for member in map(_bare, self._members or ()):
+            if self._takes_in(member) and member._members is not None:
+                yield from member._flat()
+            elif not member.is_empty:
+                yield member
+
+    def _takes_in(self, member: Canvas[Any]) -> TypeGuard["Group[Any]"]:
+        return isinstance(member, Group) and member.partial == self.partial and not member.links
 
     def build(self, builder: Builder, source: Source, scope: Scope, end_id: str | None) -> Building:
         source, scope = self.entered(source, scope)
@@ -81,15 +100,25 @@ class Group(Canvas[list[R_co]]):
         self, builder: Builder, source: Source, scope: Scope, ids: list[str], errors: tuple[Canvas[Any], ...]
     ) -> Building:
         """Add the members and append the ids of the tasks that end them; a group in the group is made part of it."""
-        members: Iterable[Canvas[Any]] = self._taken() if self._members is None else self._members
+        members: Iterable[Canvas[Any]] = self._noted(self._taken()) if self._members is None else self._members
         for member in map(_bare, map(checked, members)):
             if member.is_empty:
                 continue
-            if isinstance(member, Group) and member.partial == self.partial and not member.links:
+            if self._takes_in(member):
                 inner_source, inner_scope = member.entered(source, scope)
                 yield member.build_members(builder, inner_source, inner_scope, ids, (*errors, *member.errors))
             else:
                 yield Canvas.build_members(member, builder, source, scope, ids, errors)
+
+    def _noted(self, stream: Iterator[Canvas[R_co]]) -> Iterator[Canvas[R_co]]:
+        """Pass members on, and remember one of them if all end in the same task: their values are read alike."""
+        self._like, seen = None, set[str | None]()
+        for member in stream:
+            end = end_part(member) if isinstance(member, Canvas) else None
+            sender = getattr(end, "sender", None)
+            seen.add(None if sender is None else sender.definition.name)
+            self._like = end if len(seen) == 1 and sender is not None else None
+            yield member
 
     def as_partial(self) -> Self:
         made = self._changed()
