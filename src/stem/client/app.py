@@ -50,6 +50,8 @@ class Stem:
     Nothing is opened until the store is first needed. Threads may share an app; a forked child opens a store of its own.
     """
 
+    connection_class = StoreConnection  # an integration may have one that knows its transactions
+
     def __init__(
         self,
         broker_url: str | None = None,
@@ -94,7 +96,7 @@ class Stem:
             soft_limit=soft_limit,
             hard_limit=hard_limit,
         )
-        self.store_connection = StoreConnection(self.settings, Keyring.parse(self.settings.signing_keys), clock)
+        self.store_connection = self.connection_class(self.settings, Keyring.parse(self.settings.signing_keys), clock)
         self.store_connection.hooks = Hooks(middleware)
         self._routes = Routes(self.settings.routes)
         self._tasks: dict[str, Task[..., Any]] = {}

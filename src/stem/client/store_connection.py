@@ -51,6 +51,10 @@ class StoreConnection:
                 self._store = open_store(self._placed)
             return self._store
 
+    @property
+    def is_open(self) -> bool:
+        return self._store is not None
+
     def has_open(self, store: Store) -> bool:
         """Return whether this store is still the open one: not after `close`, nor in a forked child."""
         return self._store is store
@@ -77,9 +81,18 @@ class StoreConnection:
             self._after_push()
             return receipts
         if connection is None:
-            return retry_while_unavailable(lambda: self.store.broker.push(pushes), self.settings.timeout_seconds)
+            return self.push_alone(pushes)
         _check_connection(self.store, connection)
         return self.store.broker.push(pushes, connection=connection)
+
+    def push_alone(self, pushes: Sequence[Push]) -> list[Receipt]:
+        """Store calls for which the caller has named no connection."""
+        return retry_while_unavailable(lambda: self.store.broker.push(pushes), self.settings.timeout_seconds)
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether calls that name no connection join a transaction that is open here, as an integration may arrange."""
+        return False
 
     def promote(self, job: str, parts: Sequence[Part], pushes: Sequence[Push]) -> None:
         """Make staged calls tasks, with further pushes. Can be repeated, as a push can."""

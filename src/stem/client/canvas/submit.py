@@ -31,7 +31,9 @@ def submit(
     push: PushAll | None = None,
 ) -> CanvasHandle[Any]:
     connection = canvas.options.get("connection") if connection is None else connection
-    batch = PushBatch(store_connection, can_stage=connection is None and push is None)
+    push = None if store_connection.is_in_transaction else push
+    joins = connection is not None or store_connection.is_in_transaction
+    batch = PushBatch(store_connection, can_stage=not joins and push is None)
     try:
         canvas_id = _built(canvas, store_connection, batch, args, kwargs)
         batch.store(connection, push)

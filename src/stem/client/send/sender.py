@@ -94,7 +94,8 @@ class Sender(Generic[P, R]):
     ) -> TaskHandle[R]:
         """Store one bound call with `push`, which uses an open connection to the store of `store_connection`. A task of
         another app, and a call that joins a transaction, are sent as usual."""
-        if store_connection is not self._store_connection or self._plan.connection is not None:
+        joins = self._plan.connection is not None or store_connection.is_in_transaction
+        if joins or store_connection is not self._store_connection:
             return self._send(arguments)
         if self._plan.is_broadcast:
             sent = self._broadcast(arguments)

@@ -1,0 +1,1 @@
+"""Stem inside web frameworks: one module per framework, the only ones that import it."""

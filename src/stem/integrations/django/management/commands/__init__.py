@@ -1,0 +1,1 @@
+"""Commands of manage.py: one file per command."""
