@@ -56,7 +56,7 @@ def init(
 
     \b
     Example: stem deploy init systemd --app shop.tasks:app
-             stem deploy init k8s --app shop.tasks:app --queue mail --image registry.example.org/shop:1
+             stem deploy init k8s --app shop.tasks:app --image shop:7 --queue mail
     """
     from stem.cli.deploy.files import next_commands, texts
     from stem.cli.support.templates import write
