@@ -5,7 +5,6 @@ import json
 import shlex
 import shutil
 import subprocess
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +31,12 @@ def image(shop: Shell) -> Path:
 
 
 def test_the_compose_file_keeps_to_the_specification_of_compose(compose: Path) -> None:
-    if importlib.util.find_spec("check_jsonschema") is None:
+    found = importlib.util.find_spec("check_jsonschema")
+    if found is None or found.origin is None:
         pytest.skip("check-jsonschema is not installed, which brings the schema: pip install check-jsonschema")
-    schema = json.loads(files("check_jsonschema").joinpath("builtin_schemas/vendor/compose-spec.json").read_text())
+    schema = json.loads(
+        Path(found.origin).with_name("builtin_schemas").joinpath("vendor/compose-spec.json").read_text()
+    )
     jsonschema.validate(yaml.safe_load(compose.read_text()), schema)
 
 
