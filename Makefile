@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-by-turns bench-composition bench-pipeline clean docs
+.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-by-turns bench-composition bench-pipeline clean docs sbom
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ check: $(VENV)/dev ## format, lint, types, import rule
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+sbom: $(VENV)/dev ## write a bill of materials (CycloneDX) of what Stem installs into dist/
+	$(BIN)/python tools/sbom.py $(ARGS)
 
 shape: ## print sizes, branches, import cycles and repeated names
 	$(PYTHON) tools/shape.py $(ARGS)

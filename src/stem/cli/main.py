@@ -27,6 +27,8 @@ NOUNS = (
     "config",
     "pipeline",
     "dashboard",
+    "init",
+    "deploy",
     "completion",
 )  # a file each
 INTERRUPTED = 130
@@ -132,7 +134,7 @@ class Root(LazyGroup):
     cls=Root,
     homes={noun: f"stem.cli.{noun}" for noun in NOUNS}
     | {noun: f"stem.cli.{noun}.group:{noun}" for noun in ("worker", "observe", "schedule", "pipeline")}
-    | {"top": "stem.cli.top.command"},
+    | {noun: f"stem.cli.{noun}.command" for noun in ("top", "init", "deploy")},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 fine, 1 not found, 64 usage or configuration, 70 failure.",
 )

@@ -235,10 +235,11 @@ class Worker:
             modes[signal.SIGHUP] = "soft"
 
         def hear(number: int, _frame: FrameType | None) -> None:
-            self.has_heard_signal = True
-            # A second signal means that the first was not enough. Not so a hang-up: kernel and shell both tell of it.
-            if self._wanted is not None and number != signal.SIGHUP:
+            # A second signal means that the first was not enough. Not so a hang-up: kernel and shell both tell of it. Nor one
+            # after a command: a platform sends TERM after its hook before stopping, whatever the hook did.
+            if self.has_heard_signal and self._wanted is not None and number != signal.SIGHUP:
                 self._want(_HARDER[self._wanted])
+            self.has_heard_signal = True
             self._want(modes[number])
 
         return {number: signal.signal(number, hear) for number in modes}

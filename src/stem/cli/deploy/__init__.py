@@ -1,0 +1,1 @@
+"""`stem deploy`: write what an init system or a container platform needs to run the services of an app."""

@@ -1,0 +1,1 @@
+"""`stem init`: write a small project that works."""
