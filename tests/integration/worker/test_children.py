@@ -65,7 +65,7 @@ def test_a_limit_ends_what_the_task_has_started(
     tmp_path_factory: pytest.TempPathFactory, limited: Desk, way: str, limit: str
 ) -> None:
     file = tmp_path_factory.mktemp("limit") / "file"
-    task = limited.send("starts-and-waits", {limit: 3.0}, file=str(file), way=way)
+    task = limited.send("starts-and-waits", {limit: 3.0, "max_retries": 0}, file=str(file), way=way)
     processes = started(file)
     error = limited.ended(task).error
     assert error is not None and "TimeLimitExceeded" in error.type
