@@ -20,7 +20,7 @@ from stem.contracts.schedules import ScheduleEntry
 from stem.core.errors import StemError
 from stem.core.lifecycle import EventKind
 from stem.scheduler.entries import EntryWriter
-from support.outages import Outage, PostgresRestarted, RedisKilled, SqliteLocked, lasts
+from support.stores.outages import Outage, PostgresRestarted, RedisKilled, SqliteLocked, lasts
 from support.until import until
 
 SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "10"))

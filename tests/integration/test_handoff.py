@@ -18,13 +18,13 @@ from stem.backends.redis import handoff as of_redis
 from stem.contracts.store import Store
 from stem.core.envelope import Push
 from stem.core.errors import StoreUnavailable
-from support.asking import WORKER, claim, depth, ids, kinds_of, let_time_pass
-from support.beside import in_thread, is_waiting
+from support.background import in_thread, is_waiting
 from support.builders import a_push, done
-from support.fleet import Fleet, a_fleet
-from support.handoffs import LEASE, handoff_of, listeners, push_each, register, registrations, wait_for_handoff
-from support.opening import a_store
+from support.stores.calls import WORKER, claim, depth, ids, kinds_of, let_time_pass
+from support.stores.handoffs import LEASE, handoff_of, listeners, push_each, register, registrations, wait_for_handoff
+from support.stores.opened import a_store
 from support.until import until
+from support.workers.fleet import Fleet, a_fleet
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from stem.core.delivery import Delivery
 from stem.testing import run, run_pending
 from support.until import until
 from support.worker_apps.composed import Tasks
-from support.working import environment, worker_here, worker_process
+from support.workers.processes import environment, worker_here, worker_process
 
 COMPOSED = "support.worker_apps.composed:app"
 SECONDS = 30.0

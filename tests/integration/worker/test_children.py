@@ -14,9 +14,9 @@ import pytest
 from stem.core.lifecycle import State
 from stem.worker.supervisor import Worker
 from support.builders import a_push
-from support.fleet import Fleet, FleetWorker, a_fleet
 from support.until import until
-from support.working import Desk, are_gone, desk, worker_here
+from support.workers.fleet import Fleet, FleetWorker, a_fleet
+from support.workers.processes import Desk, are_gone, desk, worker_here
 
 APP = "support.worker_apps.starting:app"
 WAYS = ["child", "in a session of its own", "behind a shell", "as a daemon", "forked"]

@@ -12,9 +12,9 @@ import pytest
 
 from stem.core.lifecycle import EventKind, State
 from support.builders import a_push
-from support.facts import lives
-from support.fleet import Fleet, a_fleet
+from support.stores.snapshot import lives
 from support.until import until
+from support.workers.fleet import Fleet, a_fleet
 
 MEASURED_SECONDS = 5.0
 

@@ -6,9 +6,9 @@ import pytest
 
 from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import EventKind, State
-from support.cgroups import move, narrow
-from support.facts import lives
-from support.fleet import Fleet
+from support.stores.snapshot import lives
+from support.workers.cgroups import move, narrow
+from support.workers.fleet import Fleet
 
 LITTLE = 256 << 20  # enough for a worker and its isolates, and not for a task that takes all it gets
 

@@ -11,9 +11,9 @@ import pytest
 
 from stem.core.errors import StemError
 from stem.core.lifecycle import EventKind, State
-from support.asking import kinds_of
-from support.fleet import Fleet, FleetWorker
-from support.outages import (
+from support.servers import RedisServer
+from support.stores.calls import kinds_of
+from support.stores.outages import (
     Hanging,
     Outage,
     PostgresFrozen,
@@ -27,9 +27,9 @@ from support.outages import (
     SqliteLocked,
     lasts,
 )
-from support.servers import RedisServer
 from support.until import until
-from support.working import are_gone
+from support.workers.fleet import Fleet, FleetWorker
+from support.workers.processes import are_gone
 
 AGAIN_SECONDS = 10.0
 SHORT: dict[str, Any] = {

@@ -24,9 +24,9 @@ from stem.pipeline.lake.retention import maintain
 from stem.pipeline.lake.stream_to_lake import StreamToLake
 from stem.pipeline.report.report import report
 from stem.pipeline.rollups.minutes import minutes
-from support.object_stores import KEY, NAME, SECRET, Bucket, azure_container, gcs_bucket, s3_bucket
-from support.past import live
-from support.recount import assert_equals_a_recount
+from support.pipeline.object_stores import KEY, NAME, SECRET, Bucket, azure_container, gcs_bucket, s3_bucket
+from support.pipeline.recount import assert_equals_a_recount
+from support.pipeline.written_history import live
 
 EVER = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 

@@ -18,7 +18,7 @@ from support.until import until
 
 KEY, SECRET = "AKIALAKEOFTESTS", "a-secret-that-nobody-may-print"
 NAME = "warehouse"
-_TESTS = Path(__file__).parents[1]
+_TESTS = Path(__file__).parents[2]
 _AZURITE_PORT = 10_000  # delta-rs looks for it there, and each Azurite has this account
 _AZURITE_ACCOUNT = "devstoreaccount1"
 _AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -57,7 +57,7 @@ def gcs_bucket() -> Iterator[Bucket]:
         "private_key": "",
         "private_key_id": "",
     }
-    with _server(sys.executable, "-m", "support.gcs_server", str(port)):
+    with _server(sys.executable, "-m", "support.pipeline.gcs_server", str(port)):
         _create(lambda: _put(f"http://127.0.0.1:{port}/{NAME}"))
         yield Bucket(f"gs://{NAME}", {"GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps(key)})
 

@@ -2,7 +2,7 @@
 
 The two interfaces are the same but for a few headers. The emulators that can be installed know only the JSON interface.
 
-    python -m support.gcs_server PORT
+    python -m support.pipeline.gcs_server PORT
 """
 
 import sys
