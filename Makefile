@@ -17,7 +17,7 @@ demo: $(VENV)/base ## run the showcase on the embedded SQLite store
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/dev ## run the tests, on real servers (ARGS="-k name" to choose)
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not spark and not packaging and not browser" $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not spark and not packaging and not browser" $(ARGS)
 
 test-spark: $(VENV)/dev ## run those on Spark (ARGS='-m "not slow"' without clusters and servers)
 	$(BIN)/python -m pytest tests/pipeline $(ARGS)

@@ -12,7 +12,7 @@ from acceptance.serving import Serving
 from acceptance.shell import Shell
 from stem.core.lifecycle import EventKind
 from support.until import until
-from support.working import Desk, desk
+from support.workers.processes import Desk, desk
 
 APP = """
 import asyncio

@@ -10,8 +10,8 @@ import pytest
 from acceptance.shell import STEM, Shell
 from stem.contracts.store import Store
 from stem.core.heartbeat import Heartbeat
-from support.asking import fail_for_good
 from support.builders import a_push
+from support.stores.calls import fail_for_good
 from support.until import until
 
 ID = "0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00"

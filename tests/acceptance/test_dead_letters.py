@@ -6,10 +6,10 @@ from acceptance.shell import Shell
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.settings.app import Settings
-from support.asking import WORKER, claim, claim_one, dead_ids, depth, fail_for_good
-from support.asking import ids as ids_of
 from support.builders import a_push, dead, pushes
 from support.servers import RedisServer
+from support.stores.calls import WORKER, claim, claim_one, dead_ids, depth, fail_for_good
+from support.stores.calls import ids as ids_of
 
 LONG_ID = "0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00" + "-and-more" * 8
 

@@ -3,7 +3,7 @@
 from acceptance.shell import Shell
 from stem.backends import connect
 from stem.core.settings.app import Settings
-from support.steered import beat
+from support.workers.steerable import beat
 
 KEYS = "k1:hmac-sha256:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 

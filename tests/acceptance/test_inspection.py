@@ -11,8 +11,8 @@ from stem.contracts.store import Store
 from stem.core.heartbeat import Heartbeat
 from stem.core.pause import pause_id
 from stem.core.revoke import RevokeRequest
-from support.asking import WORKER, claim_one, fail_for_good, push_and_claim
 from support.builders import a_push, dead, done
+from support.stores.calls import WORKER, claim_one, fail_for_good, push_and_claim
 
 ID = "0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00"
 LONG = "shop.warehouse.inventory.synchronise_with_supplier"

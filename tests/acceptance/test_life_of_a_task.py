@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from acceptance.shell import Shell
 from stem.contracts.store import Store
-from support.asking import WORKER, claim, claim_one
 from support.builders import dead, done
+from support.stores.calls import WORKER, claim, claim_one
 from support.until import until
 
 

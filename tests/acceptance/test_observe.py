@@ -22,9 +22,9 @@ from stem.core.heartbeat import Heartbeat
 from stem.core.record import moment
 from stem.core.settings.app import Settings
 from stem.worker.supervisor import Worker
-from support.asking import WORKER, fail_for_good, push_and_claim
-from support.beside import takes_less_than
+from support.background import takes_less_than
 from support.builders import a_push, dead, retry
+from support.stores.calls import WORKER, fail_for_good, push_and_claim
 from support.until import until
 
 ID = "0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00"

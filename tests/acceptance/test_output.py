@@ -11,7 +11,7 @@ from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.heartbeat import Heartbeat
 from stem.core.settings.app import Settings
-from support.asking import fail_for_good
+from support.stores.calls import fail_for_good
 
 RECORD = {
     "id", "name", "queue", "status", "attempt", "fence", "priority", "payload", "error", "meta", "worker",

@@ -11,9 +11,9 @@ from stem.core.record import TaskFilter
 from stem.runtime.keys import Keyring
 from stem.scheduler.declared import Declarations, store_declared
 from stem.scheduler.entries import EntryWriter
-from support.dashboards import served
+from support.web.dashboards import served
 from support.worker_apps import paying
-from support.working import desk, environment, worker_process
+from support.workers.processes import desk, environment, worker_process
 
 CARD, CVV = "4111111111111111", "8675309"
 CALL = {"card": CARD, "payment": {"cvv": int(CVV), "to": "ada"}}

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from stem import Stem
-from support.dashboards import ServedDashboard, served
-from support.working import WorkerProcess, worker_process
+from support.web.dashboards import ServedDashboard, served
+from support.workers.processes import WorkerProcess, worker_process
 
 CHROMIUM = os.environ.get("STEM_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

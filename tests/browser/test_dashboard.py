@@ -10,10 +10,10 @@ from stem.core.lifecycle import State
 from stem.dashboard.navigation import NAVIGATION
 from stem.observe.dead_letters import letters
 from support.builders import a_push, dead
-from support.canvases import settle_all, submitted
-from support.dashboards import ServedDashboard, furnish
+from support.client.canvases import settle_all, submitted
 from support.until import until
-from support.working import WorkerProcess
+from support.web.dashboards import ServedDashboard, furnish
+from support.workers.processes import WorkerProcess
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 DETAILS = ("/tasks/t-failed", "/tasks/t-running", "/queues/default", "/workers/w1", "/tasks/bulk?verb=replay")

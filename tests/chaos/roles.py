@@ -8,7 +8,7 @@ from pathlib import Path
 from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Ending, Report
 from support.builders import a_push, done, requeue, retry
-from support.draining import NEVER
+from support.stores.draining import NEVER
 
 QUEUES = ["default", "second"]
 LEASE = 0.3

@@ -20,10 +20,10 @@ from stem.contracts.schedules import ScheduleEntry
 from stem.core.errors import StemError
 from stem.core.lifecycle import EventKind
 from stem.scheduler.entries import EntryWriter
-from support.outages import Outage, PostgresRestarted, RedisKilled, SqliteLocked, lasts
+from support.stores.outages import Outage, PostgresRestarted, RedisKilled, SqliteLocked, lasts
 from support.until import until
 
-SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "20"))
+SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "10"))
 ENTRIES = 8
 SKEWS = (-5.0, -2.5, 0.0, 2.5, 5.0)
 BEAT = Path(__file__).parent / "skewed_beat.py"

@@ -8,8 +8,8 @@ from pathlib import Path
 from chaos.roles import QUEUES, consume, produce
 from stem.contracts.store import Store
 from stem.core.lifecycle import State
-from support.beside import Errand
-from support.draining import drain_and_check
+from support.background import Errand
+from support.stores.draining import drain_and_check
 
 SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "3"))
 PEOPLE = 2  # of each role

@@ -15,11 +15,11 @@ import pytest
 from stem.core.lifecycle import EventKind, State
 from stem.core.prerequisites import CANVAS
 from stem.core.record import TaskFilter
-from support.facts import lives
-from support.fleet import Fleet, a_fleet
-from support.striking import SHORT
+from support.stores.snapshot import lives
 from support.until import until
-from support.working import TESTS, environment
+from support.workers.fleet import Fleet, a_fleet
+from support.workers.kills import SHORT
+from support.workers.processes import TESTS, environment
 
 SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "3"))
 APP = "support.worker_apps.composing_shop:app"

@@ -13,8 +13,8 @@ from chaos.actor import QUEUES, STEPS, perform
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.settings.app import Settings
-from support.draining import drain_and_check
-from support.facts import snapshot
+from support.stores.draining import drain_and_check
+from support.stores.snapshot import snapshot
 from support.until import until
 
 ACTOR = Path(__file__).with_name("actor.py")

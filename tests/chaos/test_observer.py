@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stem.core.lifecycle import EventKind, State
 from support.observing import ObserverProcess
-from support.working import WorkerProcess, desk, worker_process
+from support.workers.processes import WorkerProcess, desk, worker_process
 
 TASKS, KILLS = (10_000, 12) if "STEM_CAMPAIGN_SECONDS" in os.environ else (600, 3)
 SHORT = {"concurrency": 2, "lease_seconds": 2.0, "heartbeat_seconds": 0.5}

@@ -10,7 +10,7 @@ import pytest
 from chaos.test_workers import check
 from stem.core.envelope import Push
 from support.builders import a_push
-from support.fleet import Fleet, a_fleet
+from support.workers.fleet import Fleet, a_fleet
 
 # A hundred on each store, with the campaign's variable set.
 RESTARTS = 100 if "STEM_CAMPAIGN_SECONDS" in os.environ else 6

@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from stem.core.lifecycle import EventKind, State
-from support.arrows import walk
-from support.facts import lives
-from support.fleet import Fleet, a_fleet
-from support.striking import SHORT, Campaign
+from support.stores.lifecycle_check import walk
+from support.stores.snapshot import lives
 from support.until import until
+from support.workers.fleet import Fleet, a_fleet
+from support.workers.kills import SHORT, Campaign
 
 SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "5"))
 

@@ -6,9 +6,9 @@ from stem.contracts.store import Store
 from stem.core.delivery import Ending, Report
 from stem.core.outcome import Done
 from stem.core.record import TaskError
-from support.asking import WORKER, claim_one, events_of, push_and_claim, record
 from support.builders import a_push, dead, done, retry
-from support.facts import without_moments
+from support.stores.calls import WORKER, claim_one, events_of, push_and_claim, record
+from support.stores.snapshot import without_moments
 
 ODD = "ü ☃ 🐌 \U0010ffff \u2028 \x01 \x7f \" \\ ' %s %(x)s {0} $1 :name \r\n\t"
 

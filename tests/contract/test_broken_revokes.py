@@ -16,7 +16,7 @@ from stem.core.outcome import Requeue
 from stem.core.revoke import RevokeRequest
 from stem.runtime.keys import Keyring
 from stem.worker.admission.revoke_follower import RevokeFollower
-from support.revoking import open_revokes
+from support.stores.revoke_stores import open_revokes
 
 AT = "2026-01-01T00:00:00Z"
 

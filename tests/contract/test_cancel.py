@@ -10,9 +10,9 @@ from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.delivery import Ending
 from stem.core.lifecycle import EventKind, State
-from support.asking import WORKER, claim, depth, events_of, fail_for_good, kinds_of, push_and_claim, record, state
-from support.beside import together
+from support.background import together
 from support.builders import a_push, done, pushes, requeue, retry
+from support.stores.calls import WORKER, claim, depth, events_of, fail_for_good, kinds_of, push_and_claim, record, state
 
 
 @pytest.mark.parametrize("options", [{}, {"delay": 3600.0}, {"priority": 9}], ids=["ready", "delayed", "preferred"])

@@ -8,9 +8,9 @@ from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import EventKind, State
 from stem.core.prerequisites import CASCADE_LIMIT
 from stem.core.record import TaskFilter
-from support.asking import WORKER, all_events, claim, claim_one, depth, ids, state
 from support.builders import a_join, a_push, dead, done, pushes
-from support.graphs import counts, error_of, fail, states, succeed, take
+from support.stores.calls import WORKER, all_events, claim, claim_one, depth, ids, state
+from support.stores.graphs import counts, error_of, fail, states, succeed, take
 
 MANY = 12_000
 pytestmark = pytest.mark.timeout(240)

@@ -9,7 +9,9 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Delivery
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import moment
-from support.asking import (
+from support.background import takes_less_than, together
+from support.builders import a_push, dead, done, pushes, requeue, retry
+from support.stores.calls import (
     WORKER,
     claim,
     claim_one,
@@ -22,8 +24,6 @@ from support.asking import (
     record,
     state,
 )
-from support.beside import takes_less_than, together
-from support.builders import a_push, dead, done, pushes, requeue, retry
 from support.until import until
 
 

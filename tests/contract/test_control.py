@@ -28,11 +28,11 @@ from stem.control.transports.polling import PollingTransport
 from stem.core.control import Command, Reply, encode_command, encode_reply
 from stem.core.errors import StoreUnavailable, UsageError
 from stem.runtime.keys import Keyring
-from support.asking import let_time_pass
-from support.beside import in_thread, is_waiting, takes_less_than
+from support.background import in_thread, is_waiting, takes_less_than
 from support.servers import free_port
-from support.steered import GONE_PID, OnDuty, Steered, a_command, beat, on_duty
+from support.stores.calls import let_time_pass
 from support.until import until
+from support.workers.steerable import GONE_PID, OnDuty, Steered, a_command, beat, on_duty
 
 KEYS = Keyring.parse("one:hmac-sha256:" + "b25l" * 8)
 THREE = ("w1", "w2", "w3")

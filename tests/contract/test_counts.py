@@ -2,8 +2,8 @@
 
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Depth
-from support.asking import WORKER, claim, claim_one, depth, expire, ids, push_and_claim
 from support.builders import a_push, cancelled, dead, done, pushes, requeue, retry
+from support.stores.calls import WORKER, claim, claim_one, depth, expire, ids, push_and_claim
 from support.until import until
 
 

@@ -8,7 +8,9 @@ from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import EventKind, State
-from support.asking import (
+from support.background import together
+from support.builders import BOOM, a_push, dead, done, requeue, retry
+from support.stores.calls import (
     WORKER,
     claim,
     claim_one,
@@ -21,8 +23,6 @@ from support.asking import (
     push_and_claim,
     record,
 )
-from support.beside import together
-from support.builders import BOOM, a_push, dead, done, requeue, retry
 from support.until import until
 
 

@@ -18,8 +18,9 @@ from stem.core.errors import UsageError
 from stem.core.event import Event
 from stem.core.lifecycle import ARROWS, NOTED_KINDS, EventKind
 from stem.core.settings.app import Retention
-from support.arrows import walk
-from support.asking import (
+from support.background import Errand, barrier, in_thread, is_waiting, takes_less_than, timed
+from support.builders import BOOM, a_join, a_push, cancelled, dead, done, pushes, requeue, retry
+from support.stores.calls import (
     WORKER,
     all_events,
     claim,
@@ -31,9 +32,8 @@ from support.asking import (
     record,
     state,
 )
-from support.beside import Errand, barrier, in_thread, is_waiting, takes_less_than, timed
-from support.builders import BOOM, a_join, a_push, cancelled, dead, done, pushes, requeue, retry
-from support.errands import push_many
+from support.stores.lifecycle_check import walk
+from support.stores.process_targets import push_many
 
 
 def test_a_fresh_log_is_empty(store: Store) -> None:

@@ -14,8 +14,8 @@ from stem.core.control import Reply
 from stem.core.heartbeat import Heartbeat, Pulse
 from stem.core.settings.app import Settings
 from support.servers import RedisServer
-from support.steered import on_duty
 from support.until import until
+from support.workers.steerable import on_duty
 
 
 def a_heartbeat(worker: str, **more: Any) -> Heartbeat:

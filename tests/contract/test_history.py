@@ -16,9 +16,9 @@ from stem.core.errors import UsageError
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskFilter
 from stem.core.settings.app import Retention
-from support.asking import WORKER, all_events, claim, claim_one
 from support.builders import a_push, cancelled, dead, done, pushes, requeue, retry
-from support.facts import without_moments
+from support.stores.calls import WORKER, all_events, claim, claim_one
+from support.stores.snapshot import without_moments
 from support.until import until
 
 Row = tuple[Any, ...]

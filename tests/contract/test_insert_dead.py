@@ -7,9 +7,9 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadCall, DeadFilter
 from stem.core.lifecycle import EventKind, State
 from stem.core.outcome import Dead
-from support.asking import WORKER, all_events, claim, claim_one, dead_ids, depth, events_of, kinds_of, record
-from support.beside import together
+from support.background import together
 from support.builders import BOOM, a_push, an_envelope, done
+from support.stores.calls import WORKER, all_events, claim, claim_one, dead_ids, depth, events_of, kinds_of, record
 
 EXHAUSTED = Dead("retries-exhausted", BOOM, {"maxRetries": 2})
 

@@ -15,8 +15,9 @@ from stem.core.errors import StoreRefused, UsageError
 from stem.core.lifecycle import EventKind, State
 from stem.core.prerequisites import CANVAS, JOIN, spawned
 from stem.core.record import TaskError
-from support.arrows import walk
-from support.asking import (
+from support.background import in_thread, is_waiting, together
+from support.builders import a_join, a_push, block, cancelled, dead, done, pushes, retry
+from support.stores.calls import (
     WORKER,
     all_events,
     claim,
@@ -29,9 +30,8 @@ from support.asking import (
     record,
     state,
 )
-from support.beside import in_thread, is_waiting, together
-from support.builders import a_join, a_push, block, cancelled, dead, done, pushes, retry
-from support.graphs import counts, error_of, fail, is_blocked, last, states, succeed, take, told
+from support.stores.graphs import counts, error_of, fail, is_blocked, last, states, succeed, take, told
+from support.stores.lifecycle_check import walk
 
 
 @pytest.mark.parametrize("name", [JOIN, CANVAS])

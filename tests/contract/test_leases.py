@@ -9,7 +9,8 @@ from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Lease, Report
 from stem.core.lifecycle import EventKind, State
-from support.asking import (
+from support.builders import a_push, cancelled, dead, done, pushes, requeue, retry
+from support.stores.calls import (
     WORKER,
     all_events,
     claim,
@@ -23,8 +24,7 @@ from support.asking import (
     record,
     state,
 )
-from support.builders import a_push, cancelled, dead, done, pushes, requeue, retry
-from support.facts import without_moments
+from support.stores.snapshot import without_moments
 from support.until import until
 
 

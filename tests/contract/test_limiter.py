@@ -8,9 +8,9 @@ from conftest import OpenStore
 from stem.contracts.limiter import Bucket, Place
 from stem.contracts.store import Store
 from stem.core.errors import UsageError
-from support.asking import let_time_pass
-from support.beside import Errand, barrier, together
-from support.limiting import hammer, hold_and_free
+from support.background import Errand, barrier, together
+from support.stores.calls import let_time_pass
+from support.stores.limiter_targets import hammer, hold_and_free
 from support.until import until
 
 HOUR = 3600.0

@@ -4,9 +4,9 @@ from functools import partial
 
 from conftest import OpenStore
 from stem.contracts.store import Store
-from support.asking import in_time, let_time_pass
-from support.beside import Errand, barrier, together
-from support.errands import hold_lock
+from support.background import Errand, barrier, together
+from support.stores.calls import in_time, let_time_pass
+from support.stores.process_targets import hold_lock
 from support.until import until
 
 

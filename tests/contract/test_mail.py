@@ -6,10 +6,10 @@ from functools import partial
 
 from conftest import OpenStore
 from stem.contracts.store import Store
-from support.asking import claim, let_time_pass
-from support.beside import Errand, barrier, in_thread, is_waiting, takes_less_than, timed, together
+from support.background import Errand, barrier, in_thread, is_waiting, takes_less_than, timed, together
 from support.builders import a_push
-from support.errands import send_when_told
+from support.stores.calls import claim, let_time_pass
+from support.stores.process_targets import send_when_told
 
 
 def test_a_message_is_taken_out_once_oldest_first(store: Store, open_store: OpenStore) -> None:

@@ -5,9 +5,9 @@ from stem.core.delivery import DeadFilter
 from stem.core.heartbeat import Heartbeat
 from stem.core.record import TaskFilter
 from stem.core.revoke import RevokeRequest
-from support.asking import WORKER, all_events, claim, claim_one, dead_ids, fail_for_good, ids, record
-from support.beside import in_thread, is_waiting
+from support.background import in_thread, is_waiting
 from support.builders import a_push, done, pushes
+from support.stores.calls import WORKER, all_events, claim, claim_one, dead_ids, fail_for_good, ids, record
 from support.until import until
 
 

@@ -12,10 +12,10 @@ from stem.core.lifecycle import EventKind, State
 from stem.core.outcome import Dead
 from stem.core.prerequisites import prerequisite_error
 from stem.core.record import TaskError
-from support.asking import WORKER, claim, claim_one, depth, ids, kinds_of, let_time_pass, record, state
-from support.beside import in_thread, is_waiting
+from support.background import in_thread, is_waiting
 from support.builders import BOOM, a_join, a_push, an_envelope, cancelled, dead, done, pushes, retry
-from support.graphs import counts, error_of, fail, is_blocked, last, states, stop, succeed, take, told
+from support.stores.calls import WORKER, claim, claim_one, depth, ids, kinds_of, let_time_pass, record, state
+from support.stores.graphs import counts, error_of, fail, is_blocked, last, states, stop, succeed, take, told
 from support.until import until
 
 

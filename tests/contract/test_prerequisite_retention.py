@@ -13,9 +13,9 @@ from stem.core.errors import StoreRefused
 from stem.core.lifecycle import State
 from stem.core.record import TaskFilter
 from stem.core.settings.app import Retention, Settings
-from support.asking import WORKER, claim, claim_one, ids, let_time_pass, state
 from support.builders import a_join, a_push, block, dead, done, pushes
-from support.graphs import counts, fail, is_blocked, states, stop, succeed, take, told
+from support.stores.calls import WORKER, claim, claim_one, ids, let_time_pass, state
+from support.stores.graphs import counts, fail, is_blocked, states, stop, succeed, take, told
 from support.until import until
 
 KEPT = 0.05

@@ -12,7 +12,9 @@ from stem.core.delivery import DeadFilter, Delivery
 from stem.core.envelope import Unique
 from stem.core.errors import StoreRefused
 from stem.core.lifecycle import EventKind, State
-from support.asking import (
+from support.background import in_thread, is_waiting, together
+from support.builders import a_push, block, cancelled, dead, done, pushes, requeue, retry
+from support.stores.calls import (
     WORKER,
     all_events,
     claim,
@@ -25,9 +27,7 @@ from support.asking import (
     record,
     state,
 )
-from support.beside import in_thread, is_waiting, together
-from support.builders import a_push, block, cancelled, dead, done, pushes, requeue, retry
-from support.graphs import counts, fail, is_blocked, states, stop, succeed, take, told
+from support.stores.graphs import counts, fail, is_blocked, states, stop, succeed, take, told
 from support.until import until
 
 

@@ -5,10 +5,21 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Depth
 from stem.core.revoke import RevokeRequest
 from stem.core.settings.app import Settings
-from support.asking import WORKER, all_events, claim, depth, fail_for_good, ids, kinds_of, push_and_claim, record, state
-from support.beside import Errand, barrier
+from support.background import Errand, barrier
 from support.builders import a_push, done, retry
-from support.errands import claim_all, push_one
+from support.stores.calls import (
+    WORKER,
+    all_events,
+    claim,
+    depth,
+    fail_for_good,
+    ids,
+    kinds_of,
+    push_and_claim,
+    record,
+    state,
+)
+from support.stores.process_targets import claim_all, push_one
 
 
 def test_fifty_processes_connect_at_once_and_each_pushes_its_task(durable_url: str, namespace: str) -> None:

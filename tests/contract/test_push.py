@@ -10,9 +10,20 @@ from stem.contracts.store import Store
 from stem.core.envelope import Push
 from stem.core.errors import StemError
 from stem.core.lifecycle import EventKind, State
-from support.asking import WORKER, all_events, claim, claim_one, depth, ids, kinds_of, push_and_claim, record, state
-from support.beside import together
+from support.background import together
 from support.builders import a_push, an_envelope, done, pushes
+from support.stores.calls import (
+    WORKER,
+    all_events,
+    claim,
+    claim_one,
+    depth,
+    ids,
+    kinds_of,
+    push_and_claim,
+    record,
+    state,
+)
 
 
 def test_a_task_is_published_claimed_and_settled(store: Store) -> None:

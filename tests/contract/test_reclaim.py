@@ -7,7 +7,8 @@ from stem.core.delivery import Delivery, Ending, Lease, Report
 from stem.core.lifecycle import EventKind, State
 from stem.core.outcome import Dead, Requeue, Settlement
 from stem.core.record import TaskError
-from support.asking import (
+from support.builders import a_push, done, pushes, requeue, retry
+from support.stores.calls import (
     WORKER,
     claim,
     claim_one,
@@ -21,7 +22,6 @@ from support.asking import (
     push_and_claim,
     record,
 )
-from support.builders import a_push, done, pushes, requeue, retry
 from support.until import until
 
 

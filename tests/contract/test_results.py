@@ -15,10 +15,20 @@ from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import TERMINAL, State
 from stem.core.record import Page, TaskFilter, TaskRecord, moment
 from stem.core.settings.app import Retention
-from support.asking import WORKER, claim, claim_one, expire, fail_for_good, ids, let_time_pass, push_and_claim, record
-from support.beside import Errand, barrier, in_thread, is_waiting, takes_less_than, timed
+from support.background import Errand, barrier, in_thread, is_waiting, takes_less_than, timed
 from support.builders import BOOM, a_push, cancelled, dead, done, pushes, retry
-from support.errands import read_one, settle_when_told
+from support.stores.calls import (
+    WORKER,
+    claim,
+    claim_one,
+    expire,
+    fail_for_good,
+    ids,
+    let_time_pass,
+    push_and_claim,
+    record,
+)
+from support.stores.process_targets import read_one, settle_when_told
 
 NOW = float(int(time.time()))
 

@@ -10,7 +10,8 @@ from stem.core.envelope import Unique
 from stem.core.outcome import Dead
 from stem.core.record import TaskError, TaskFilter
 from stem.core.settings.app import Retention
-from support.asking import (
+from support.builders import a_push, done, pushes
+from support.stores.calls import (
     WORKER,
     all_events,
     claim,
@@ -22,7 +23,6 @@ from support.asking import (
     push_and_claim,
     record,
 )
-from support.builders import a_push, done, pushes
 from support.until import until
 
 

@@ -10,8 +10,8 @@ import pytest
 from conftest import BACKENDS, url_of
 from stem.client.stores import RevokeStore
 from stem.core.revoke import RevokeRequest
-from support.beside import Errand, barrier, together
-from support.revoking import open_revokes, revoke_many
+from support.background import Errand, barrier, together
+from support.stores.revoke_stores import open_revokes, revoke_many
 from support.until import until
 
 # Besides the stores of tasks, a file can keep revokes.

@@ -17,10 +17,10 @@ from stem.contracts.store import Store
 from stem.core.errors import StoreRefused
 from stem.core.lifecycle import EventKind, State
 from stem.core.settings.app import Settings
-from support.asking import claim, depth
-from support.asking import ids as ids_of
 from support.builders import a_push
-from support.scheduling import break_schedule, rename_to_rubbish
+from support.client.schedules import break_schedule, rename_to_rubbish
+from support.stores.calls import claim, depth
+from support.stores.calls import ids as ids_of
 
 IT = ScheduleEntry(id="it", task="demo.add", spec="0 2 * * *")
 

@@ -12,7 +12,8 @@ from stem.core.errors import UsageError
 from stem.core.lifecycle import EventKind, State
 from stem.core.outcome import Requeue
 from stem.core.record import TaskError
-from support.asking import (
+from support.builders import BOOM, a_push, cancelled, dead, done, pushes, requeue, retry
+from support.stores.calls import (
     WORKER,
     all_events,
     claim,
@@ -27,8 +28,7 @@ from support.asking import (
     record,
     state,
 )
-from support.builders import BOOM, a_push, cancelled, dead, done, pushes, requeue, retry
-from support.facts import without_moments
+from support.stores.snapshot import without_moments
 from support.until import until
 
 Ends = Callable[..., Ending]

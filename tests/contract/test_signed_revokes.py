@@ -24,9 +24,9 @@ from stem.core.settings.app import Settings
 from stem.runtime.keys import Keyring
 from stem.worker.admission import revoke_cache as revoked_tasks
 from stem.worker.admission.revoke_follower import RevokeFollower
-from support.revoking import open_revokes
-from support.steered import beat, on_duty
+from support.stores.revoke_stores import open_revokes
 from support.until import until
+from support.workers.steerable import beat, on_duty
 
 KEYS = Keyring.parse("ops:hmac-sha256:" + "b3Bz" * 8)
 STRANGERS = Keyring.parse("ops:hmac-sha256:" + "eHh4" * 8)

@@ -21,10 +21,10 @@ from stem.core.errors import StoreRefused, UsageError
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskFilter
 from stem.core.settings.app import Retention, Settings
-from support.asking import WORKER, all_events, claim, claim_one, depth, ids, kinds_of, push_and_claim, record
-from support.beside import Errand, in_thread, together
+from support.background import Errand, in_thread, together
 from support.builders import a_push, an_envelope, done, pushes
 from support.servers import PostgresServer, RedisServer
+from support.stores.calls import WORKER, all_events, claim, claim_one, depth, ids, kinds_of, push_and_claim, record
 from support.until import until
 
 MANY = 1500  # several chunks, pages and batches of any store

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from support.graph_twins import GraphTwins
-from support.twins import Twins, bounds
+from support.stores.graph_machine import GraphTwins
+from support.stores.model_machine import Twins, bounds
 
 
 @pytest.mark.timeout(900)  # some ten thousand transactions, each of them on the disk

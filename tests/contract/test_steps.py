@@ -13,8 +13,9 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Delivery, Lease
 from stem.core.lifecycle import EventKind, State
 from stem.core.settings.app import Retention
-from support.arrows import walk
-from support.asking import (
+from support.background import in_thread, is_waiting, together
+from support.builders import a_push, block, cancelled, dead, done, pushes, requeue, retry
+from support.stores.calls import (
     WORKER,
     claim,
     claim_one,
@@ -28,9 +29,8 @@ from support.asking import (
     record,
     state,
 )
-from support.beside import in_thread, is_waiting, together
-from support.builders import a_push, block, cancelled, dead, done, pushes, requeue, retry
-from support.graphs import counts, fail, succeed
+from support.stores.graphs import counts, fail, succeed
+from support.stores.lifecycle_check import walk
 from support.until import until
 
 HOUR = 3600.0

@@ -11,7 +11,9 @@ from stem.core.delivery import DeadFilter, Report
 from stem.core.envelope import Push, Receipt, Supersedes, Unique
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskError
-from support.asking import (
+from support.background import in_thread, is_waiting, together
+from support.builders import a_push, done, pushes, requeue, retry
+from support.stores.calls import (
     WORKER,
     claim,
     claim_one,
@@ -24,9 +26,7 @@ from support.asking import (
     record,
     state,
 )
-from support.beside import in_thread, is_waiting, together
-from support.builders import a_push, done, pushes, requeue, retry
-from support.graphs import counts, error_of, is_blocked, last, states, succeed, told
+from support.stores.graphs import counts, error_of, is_blocked, last, states, succeed, told
 from support.until import until
 
 WAITING, RUNNING = Supersedes.WAITING, Supersedes.RUNNING

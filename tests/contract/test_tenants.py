@@ -12,8 +12,8 @@ from stem.core.envelope import Push
 from stem.core.lifecycle import EventKind
 from stem.core.outcome import Dead
 from stem.core.record import TaskError
-from support.asking import WORKER, claim, claim_one, events_of, expire
 from support.builders import a_push, cancelled, dead, done, requeue, retry
+from support.stores.calls import WORKER, claim, claim_one, events_of, expire
 
 ACME = {"tenant": "acme/ä"}
 LARGE = {"text": "x" * 5000}  # Redis keeps such an envelope beside its task

@@ -10,9 +10,9 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, Delivery, Ending
 from stem.core.envelope import Push, Unique
 from stem.core.settings.app import Retention
-from support.asking import WORKER, claim, claim_one, expire, ids, in_time, push_and_claim
-from support.beside import together
+from support.background import together
 from support.builders import a_push, cancelled, dead, done, requeue, retry
+from support.stores.calls import WORKER, claim, claim_one, expire, ids, in_time, push_and_claim
 from support.until import until
 
 

@@ -13,10 +13,10 @@ from conftest import OpenStore
 from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter
 from stem.core.errors import StemError
-from support.asking import WORKER, claim, expire, fail_for_good, ids, let_time_pass, push_and_claim
-from support.beside import Errand, barrier, in_thread, is_waiting, takes_less_than, timed
+from support.background import Errand, barrier, in_thread, is_waiting, takes_less_than, timed
 from support.builders import a_push, pushes, requeue, retry
-from support.errands import push_when_told
+from support.stores.calls import WORKER, claim, expire, fail_for_good, ids, let_time_pass, push_and_claim
+from support.stores.process_targets import push_when_told
 
 SOON = 0.5  # generous for a loaded machine; awake it is milliseconds
 

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from stem.scheduler.process import Scheduler
-from support.outages import SqliteLocked
-from support.probing import Probe
+from support.stores.outages import SqliteLocked
 from support.until import until
-from support.working import WorkerProcess, desk
+from support.workers.probes import Probe
+from support.workers.processes import WorkerProcess, desk
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 APP = """

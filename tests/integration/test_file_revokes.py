@@ -15,8 +15,8 @@ from stem.client.stores import RevokeStore, connect_revokes, with_absolute_paths
 from stem.core.errors import ConfigError, StoreRefused, StoreUnavailable
 from stem.core.revoke import RevokeRequest
 from stem.core.settings.app import Settings
-from support.beside import Errand
-from support.revoking import open_revokes, revoke_until_killed
+from support.background import Errand
+from support.stores.revoke_stores import open_revokes, revoke_until_killed
 from support.until import until
 
 

@@ -10,9 +10,9 @@ from stem.backends.postgres.statements import VERSION
 from stem.backends.sqlite.statements import SQL, migrations
 from stem.contracts.limiter import Bucket, Place
 from stem.core.settings.app import Settings
-from support.beside import Errand, barrier
-from support.limiting import take_in_any_order
+from support.background import Errand, barrier
 from support.servers import PostgresServer
+from support.stores.limiter_targets import take_in_any_order
 
 BUCKET = Bucket("k", tokens=1, per_seconds=3600, burst=1)
 PLACE = Place("k", holder="me", limit=1, ttl_seconds=60)

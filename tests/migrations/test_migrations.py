@@ -20,9 +20,9 @@ from stem.core.envelope import Supersedes, Unique
 from stem.core.lifecycle import State
 from stem.core.record import TaskFilter
 from stem.core.settings.app import Retention, Settings
-from support.asking import WORKER, claim, claim_one, dead_ids, depth, ids, record, state
 from support.builders import a_push, done
 from support.servers import PostgresServer, RedisServer
+from support.stores.calls import WORKER, claim, claim_one, dead_ids, depth, ids, record, state
 from support.until import until
 
 VERSIONS = sorted(folder for folder in (Path(__file__).parent / "stores").iterdir() if folder.is_dir())

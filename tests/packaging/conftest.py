@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.clean_environment import CleanEnvironments
+from support.source.clean_environment import CleanEnvironments
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.clean_environment import ROOT, CleanEnvironments, run
 from support.servers import PostgresServer, RedisServer
+from support.source.clean_environment import ROOT, CleanEnvironments, run
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(900)]
 

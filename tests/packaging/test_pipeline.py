@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.clean_environment import ROOT, CleanEnvironments, run
+from support.source.clean_environment import ROOT, CleanEnvironments, run
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(900)]
 

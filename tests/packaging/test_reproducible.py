@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.clean_environment import ROOT, run
+from support.source.clean_environment import ROOT, run
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(300)]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stem import Stem
 from support.until import until
-from support.working import environment
+from support.workers.processes import environment
 
 
 class ObserverProcess:

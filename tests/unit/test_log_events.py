@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from support.log_events import LogEvent, log_events
+from support.source.log_events import LogEvent, log_events
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "log-events.md"

@@ -11,7 +11,7 @@ import pytest
 
 from acceptance.lab import Lab
 from stem.control.transports.control_mail import ControlMail
-from support.steered import beat
+from support.workers.steerable import beat
 
 COMMANDS = (
     ("ping",),

@@ -7,7 +7,7 @@ from acceptance.shell import STEM
 from stem.core.delivery import Depth
 from stem.core.lifecycle import EventKind, State
 from stem.core.pause import pause_id
-from support.asking import all_events
+from support.stores.calls import all_events
 from support.until import until
 
 

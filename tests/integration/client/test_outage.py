@@ -11,9 +11,9 @@ import pytest
 from stem import Stem, StoreUnavailable
 from stem.core.record import TaskFilter
 from stem.core.settings.app import Settings
-from support.outages import Outage, PostgresRestarted, RedisKilled, SqliteLocked
+from support.stores.outages import Outage, PostgresRestarted, RedisKilled, SqliteLocked
 from support.until import until
-from support.working import environment
+from support.workers.processes import environment
 
 SHORT = 2.0
 PATIENCE = 20.0  # of the app: well beyond how long a busy machine takes to start a server

@@ -14,7 +14,7 @@ import pytest
 
 from stem import Bulk, State, Stem, TaskFailed, TaskNotFound, WaitTimeout
 from stem.testing import run_pending
-from support.beside import in_thread, is_waiting, takes_less_than, timed
+from support.background import in_thread, is_waiting, takes_less_than, timed
 
 TASKS = """
 import os, sys

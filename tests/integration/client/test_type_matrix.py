@@ -14,7 +14,7 @@ from stem import Stem, Task, TaskContext, chain, chord, group, workflow
 from stem.core.text.plain import to_plain
 from stem.testing import eager, run_pending
 from support.worker_apps.typed import VALUES, check, echo_of, gather_of
-from support.working import environment, worker_here
+from support.workers.processes import environment, worker_here
 
 Tasks = tuple[Task[..., Any], Task[..., Any]]
 

@@ -32,10 +32,10 @@ from stem.core.control import MAX_COMMAND_BYTES, Reply, decode_reply, encode_com
 from stem.core.errors import ConfigError, StoreUnavailable
 from stem.core.settings.app import Settings
 from stem.runtime.keys import Keyring
-from support.beside import in_thread, is_waiting, takes_less_than
+from support.background import in_thread, is_waiting, takes_less_than
 from support.servers import free_port
-from support.steered import Steered, a_command, beat, on_duty
 from support.until import until
+from support.workers.steerable import Steered, a_command, beat, on_duty
 
 TOKEN = "a-token-of-some-length"
 HEAD = f"POST /control HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n".encode()

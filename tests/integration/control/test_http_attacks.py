@@ -27,8 +27,8 @@ from stem.control.transports.http_allowed import AllowedEndpoints
 from stem.control.transports.http_connection import ConnectionLimits, peer_of
 from stem.control.transports.http_endpoint import HttpEndpoint, endpoint_tls
 from stem.core.errors import ConfigError, StoreUnavailable
-from support.steered import beat, on_duty
 from support.until import until
+from support.workers.steerable import beat, on_duty
 
 papers = over_http.papers
 store = over_http.store

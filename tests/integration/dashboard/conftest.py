@@ -7,7 +7,7 @@ import pytest
 
 from conftest import url_of
 from stem import Stem
-from support.dashboards import ServedDashboard, served
+from support.web.dashboards import ServedDashboard, served
 
 
 @pytest.fixture(params=["sqlite", "redis", "postgres"])

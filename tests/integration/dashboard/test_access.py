@@ -14,7 +14,7 @@ from stem.core.errors import ConfigError
 from stem.dashboard import Access, dashboard
 from stem.dashboard.access.options import check_address
 from stem.dashboard.access.passwords import PasswordFile, write_password
-from support.dashboards import ServedDashboard, furnish, served, serving
+from support.web.dashboards import ServedDashboard, furnish, served, serving
 
 TOKEN = "a-token-of-some-length"
 PASSWORD = "correct horse battery"

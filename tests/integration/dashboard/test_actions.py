@@ -7,9 +7,9 @@ from stem.core.lifecycle import State
 from stem.observe.dead_letters import letters
 from stem.observe.event_log import operator_actions
 from support.builders import a_push
-from support.dashboards import ServedDashboard, furnish
 from support.until import until
-from support.working import worker_process
+from support.web.dashboards import ServedDashboard, furnish
+from support.workers.processes import worker_process
 
 
 def state(app: Stem, task_id: str) -> State:

@@ -9,7 +9,7 @@ import pytest
 from conftest import url_of
 from stem import Stem
 from stem.observe.event_log import operator_actions
-from support.dashboards import ServedDashboard, furnish, served
+from support.web.dashboards import ServedDashboard, furnish, served
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from stem.core.lifecycle import State
 from stem.core.outcome import Requeue
 from stem.observe.event_log import operator_actions
 from support.builders import a_push
-from support.canvases import settle_all, submitted
-from support.dashboards import ServedDashboard
+from support.client.canvases import settle_all, submitted
+from support.web.dashboards import ServedDashboard
 
 
 def id_of(app: Stem, name: str) -> str:

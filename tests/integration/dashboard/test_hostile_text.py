@@ -4,7 +4,7 @@ import re
 
 from stem import Stem
 from stem.core.lifecycle import EventKind
-from support.dashboards import ServedDashboard, furnish
+from support.web.dashboards import ServedDashboard, furnish
 
 SCRIPT = "<script>alert(1)</script>"
 ATTRIBUTE = "\" onmouseover=alert(1) x='"
@@ -69,7 +69,7 @@ def test_names_of_canvases_steps_and_events_are_escaped(app: Stem, board: Served
     import msgspec
 
     from support.builders import a_push
-    from support.canvases import settle_all, submitted
+    from support.client.canvases import settle_all, submitted
 
     handle = submitted(app, "fetch", "report", name=HOSTILE)
     settle_all(app, failing=["fetch"], message=HOSTILE)

@@ -15,7 +15,7 @@ from stem.dashboard.access.attempts import TRIES, LoginAttempts
 from stem.dashboard.access.passwords import write_password
 from stem.dashboard.pages import login
 from support.builders import a_push
-from support.dashboards import ServedDashboard, served
+from support.web.dashboards import ServedDashboard, served
 
 PASSWORD = "correct horse battery"
 

@@ -10,7 +10,7 @@ from stem import Stem
 from stem.dashboard import dashboard
 from stem.dashboard.navigation import NAVIGATION
 from support.builders import a_push
-from support.dashboards import OURS, PAGE, ServedDashboard, furnish, served, serving
+from support.web.dashboards import OURS, PAGE, ServedDashboard, furnish, served, serving
 
 PAGES = [item.path for item in NAVIGATION]
 DETAILS = [

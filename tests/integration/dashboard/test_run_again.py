@@ -9,7 +9,7 @@ import pytest
 
 from conftest import url_of
 from stem import Stem
-from support.dashboards import ServedDashboard, furnish, served
+from support.web.dashboards import ServedDashboard, furnish, served
 
 KEYS = "k1:hmac-sha256:" + "c2VjcmV0" * 6
 

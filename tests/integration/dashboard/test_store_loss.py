@@ -6,8 +6,8 @@ from pathlib import Path
 from stem import Stem
 from stem.core.settings.app import Settings
 from support.builders import a_push
-from support.dashboards import served
-from support.outages import RedisKilled
+from support.stores.outages import RedisKilled
+from support.web.dashboards import served
 
 
 def test_a_page_says_that_the_store_is_away_and_comes_back_by_itself(tmp_path: Path, namespace: str) -> None:

@@ -11,7 +11,7 @@ from django.test import override_settings
 
 from stem import Stem, group
 from stem.testing import eager, run_pending
-from support.django_site import django_alias
+from support.client.django_site import django_alias
 from support.servers import PostgresServer, RedisServer
 
 ALIAS = "shop"

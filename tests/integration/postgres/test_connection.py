@@ -23,10 +23,10 @@ from stem.core.delivery import Lease
 from stem.core.errors import ConfigError, StoreRefused, StoreUnavailable, UsageError
 from stem.core.record import TaskError
 from stem.core.settings.app import Settings, Tls
-from support.asking import answered, claim_one, depth, record
-from support.beside import takes_less_than
+from support.background import takes_less_than
 from support.builders import a_push, dead, done
 from support.servers import PostgresServer, free_port
+from support.stores.calls import answered, claim_one, depth, record
 from support.until import until
 
 OURS = Settings(namespace="connection", timeout_seconds=30.0)

@@ -12,9 +12,9 @@ from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Ending, Report
 from stem.core.envelope import Unique
 from stem.core.settings.app import Settings
-from support.asking import LONG, WORKER, claim, claim_one, depth, ids, leases, let_time_pass, record, state
 from support.builders import a_push, dead, done
 from support.servers import PostgresServer
+from support.stores.calls import LONG, WORKER, claim, claim_one, depth, ids, leases, let_time_pass, record, state
 from support.until import until
 
 

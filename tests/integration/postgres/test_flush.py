@@ -14,9 +14,9 @@ from stem.backends.postgres.codec.push_columns import push_one
 from stem.contracts.store import Store
 from stem.core.envelope import Push
 from stem.core.settings.app import Settings
-from support.asking import WORKER, all_events, claim_one, depth, record
 from support.builders import a_push, done
 from support.servers import PostgresServer
+from support.stores.calls import WORKER, all_events, claim_one, depth, record
 from support.until import until
 
 

@@ -15,13 +15,13 @@ from stem.backends.postgres.notify.handoff import PostgresHandoff
 from stem.backends.postgres.notify.listen_connection import ListenConnection
 from stem.contracts.store import Store
 from stem.core.settings.app import Settings
-from support.asking import answered, claim, depth, ids, let_time_pass
 from support.builders import a_push
-from support.fleet import Fleet, a_fleet
-from support.handoffs import LEASE, push_each, register, wait_for_handoff
-from support.opening import a_store
 from support.servers import PostgresServer
+from support.stores.calls import answered, claim, depth, ids, let_time_pass
+from support.stores.handoffs import LEASE, push_each, register, wait_for_handoff
+from support.stores.opened import a_store
 from support.until import until
+from support.workers.fleet import Fleet, a_fleet
 
 
 @pytest.fixture(autouse=True)

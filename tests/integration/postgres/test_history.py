@@ -9,7 +9,7 @@ import pytest
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.settings.app import Settings
-from support.beside import in_thread
+from support.background import in_thread
 from support.builders import a_push
 from support.servers import PostgresServer
 from support.until import until

@@ -17,10 +17,10 @@ from stem.core.errors import StoreRefused
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskFilter
 from stem.core.settings.app import Retention, Settings
-from support.asking import WORKER, all_events, claim, claim_one, depth, ids, kinds_of, record
-from support.beside import in_thread, is_waiting, together
+from support.background import in_thread, is_waiting, together
 from support.builders import a_push, dead, done, pushes, retry
 from support.servers import PostgresServer
+from support.stores.calls import WORKER, all_events, claim, claim_one, depth, ids, kinds_of, record
 from support.until import until
 
 ROWS = 1200  # of one part

@@ -10,11 +10,11 @@ from stem.backends.postgres.broker import PostgresBroker
 from stem.backends.postgres.notify import listener
 from stem.backends.postgres.notify.notifier import notification
 from stem.contracts.store import Store
-from support.asking import claim
-from support.beside import in_thread, is_waiting
+from support.background import in_thread, is_waiting
 from support.builders import a_push
-from support.opening import a_store
 from support.servers import PostgresServer
+from support.stores.calls import claim
+from support.stores.opened import a_store
 from support.until import until
 
 SOON = 20.0  # far less than the polls below

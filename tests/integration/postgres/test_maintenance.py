@@ -15,10 +15,10 @@ from stem.core.errors import UsageError
 from stem.core.outcome import Requeue
 from stem.core.record import TaskFilter
 from stem.core.settings.app import Retention, Settings
-from support.asking import WORKER, claim
-from support.beside import takes_less_than
+from support.background import takes_less_than
 from support.builders import a_push, done
 from support.servers import PostgresServer
+from support.stores.calls import WORKER, claim
 from support.until import until
 
 

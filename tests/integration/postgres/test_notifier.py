@@ -23,7 +23,7 @@ from stem.backends.postgres.notify.notifier import (
     payloads,
 )
 from stem.core.settings.app import Settings
-from support.beside import in_thread
+from support.background import in_thread
 from support.servers import PostgresServer
 from support.until import until
 

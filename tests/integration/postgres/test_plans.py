@@ -12,9 +12,9 @@ from stem.contracts.staging import Part, calls_of
 from stem.contracts.store import Store
 from stem.core.delivery import Delivery, Ending, Report
 from stem.core.settings.app import Settings
-from support.asking import WORKER, claim, expire, ids
 from support.builders import a_push, dead, done, retry
 from support.servers import PostgresServer
+from support.stores.calls import WORKER, claim, expire, ids
 from support.until import until
 
 BACKLOG, BATCH = 3000, 20

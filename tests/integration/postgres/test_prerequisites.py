@@ -13,9 +13,9 @@ from stem.core.errors import StoreRefused
 from stem.core.lifecycle import EventKind, State
 from stem.core.record import TaskError
 from stem.core.settings.app import Settings
-from support.asking import WORKER, claim, depth, ids, record, state
 from support.builders import a_join, a_push, dead, done
 from support.servers import PostgresServer
+from support.stores.calls import WORKER, claim, depth, ids, record, state
 
 MEMBERS, JOINS, SETTLERS = 400, 20, 8
 

@@ -14,10 +14,10 @@ from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.errors import UsageError
 from stem.core.settings.app import Settings
-from support.asking import claim, depth, ids, kinds_of
 from support.builders import a_push
-from support.django_site import django_alias
+from support.client.django_site import django_alias
 from support.servers import PostgresServer
+from support.stores.calls import claim, depth, ids, kinds_of
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from stem.backends.redis.connection.server_info import is_new_enough
 from stem.contracts.store import Store
 from stem.core.errors import ConfigError, StoreRefused, StoreUnavailable
 from stem.core.settings.app import Settings
-from support.asking import answered
-from support.beside import takes_less_than
+from support.background import takes_less_than
 from support.builders import a_push
 from support.servers import RedisServer, free_port
+from support.stores.calls import answered
 from support.until import until
 
 OURS = Settings(namespace="connection", timeout_seconds=20.0)

@@ -14,11 +14,11 @@ from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.errors import StoreUnavailable
 from stem.core.settings.app import Settings
-from support.asking import answered, claim, ids
-from support.beside import in_thread, takes_less_than
+from support.background import in_thread, takes_less_than
 from support.builders import a_push
-from support.handoffs import registrations, wait_for_handoff
 from support.servers import RedisServer
+from support.stores.calls import answered, claim, ids
+from support.stores.handoffs import registrations, wait_for_handoff
 from support.until import until
 
 EARS = 8

@@ -22,10 +22,10 @@ from stem.core.prerequisites import CASCADE_LIMIT
 from stem.core.record import TaskFilter, moment
 from stem.core.revoke import RevokeRequest
 from stem.core.settings.app import Retention, Settings
-from support.asking import in_time, let_time_pass
 from support.builders import a_push, dead, done, pushes
-from support.handoffs import register, wait_for_handoff
 from support.servers import RedisServer
+from support.stores.calls import in_time, let_time_pass
+from support.stores.handoffs import register, wait_for_handoff
 from support.until import until
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "redis-keys.md"

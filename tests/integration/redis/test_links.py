@@ -9,10 +9,10 @@ import redis
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.settings.app import Retention, Settings
-from support.asking import WORKER, claim, let_time_pass
 from support.builders import a_push, done, pushes
-from support.graphs import take
 from support.servers import RedisServer
+from support.stores.calls import WORKER, claim, let_time_pass
+from support.stores.graphs import take
 from support.until import until
 
 BRIEF = Retention(results_seconds=0.2, events_seconds=0.2, events_count=1000)

@@ -10,12 +10,12 @@ from stem.backends.redis.broker import RedisBroker
 from stem.backends.redis.connection import subscriptions
 from stem.contracts.store import Store
 from stem.core.errors import StemError
-from support.asking import claim, ids, let_time_pass
-from support.beside import in_thread, is_waiting
+from support.background import in_thread, is_waiting
 from support.builders import a_push, pushes
-from support.handoffs import handoff_of, register, wait_for_handoff
-from support.opening import a_store
 from support.servers import RedisServer
+from support.stores.calls import claim, ids, let_time_pass
+from support.stores.handoffs import handoff_of, register, wait_for_handoff
+from support.stores.opened import a_store
 from support.until import until
 
 SOON = 20.0

@@ -15,7 +15,7 @@ from stem.core.record import TaskFilter
 from stem.scheduler.beat import Beat
 from stem.scheduler.entries import run_now, task_id_of
 from stem.worker.supervisor import Worker
-from support.scheduling import due, now, running, stored, tasks, writer
+from support.client.schedules import due, now, running, stored, tasks, writer
 from support.until import until
 
 KEYS = "k1:hmac-sha256:" + "A" * 43 + "="

@@ -16,7 +16,7 @@ from stem.scheduler.beat import Beat
 from stem.scheduler.declared import RETIRED, Declarations, store_declared
 from stem.scheduler.entries import backfill, run_now
 from stem.scheduler.process import Scheduler
-from support.scheduling import break_schedule, due, now, stored, tasks, writer
+from support.client.schedules import break_schedule, due, now, stored, tasks, writer
 
 KEYS = "k1:hmac-sha256:" + "A" * 43 + "="
 

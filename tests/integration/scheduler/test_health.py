@@ -5,9 +5,9 @@ import pytest
 from stem import Stem
 from stem.core.errors import ConfigError
 from stem.scheduler.process import Scheduler
-from support.probing import Probe
-from support.scheduling import due
+from support.client.schedules import due
 from support.until import until
+from support.workers.probes import Probe
 
 
 def test_a_scheduler_tells_whether_it_leads_and_how_late_it_is(app: Stem) -> None:

@@ -15,8 +15,8 @@ from stem import Settings, Stem
 from stem.contracts.schedules import ScheduleEntry, ScheduleState
 from stem.core.errors import StoreUnavailable
 from stem.scheduler.beat import LEADER_LOCK, Beat
-from support.outages import PostgresFrozen, RedisFrozen
-from support.scheduling import due, now, running, stored, tasks, writer
+from support.client.schedules import due, now, running, stored, tasks, writer
+from support.stores.outages import PostgresFrozen, RedisFrozen
 from support.until import until
 
 

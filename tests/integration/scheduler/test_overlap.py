@@ -9,7 +9,7 @@ from stem import Stem
 from stem.core.lifecycle import State
 from stem.scheduler.beat import Beat
 from support.builders import done
-from support.scheduling import due, now, stored, tasks
+from support.client.schedules import due, now, stored, tasks
 from support.until import until
 
 

@@ -13,8 +13,8 @@ from stem.contracts.schedules import ScheduleEntry
 from stem.core.record import TaskFilter
 from stem.runtime.clock import FakeClock
 from stem.scheduler.beat import Beat
-from support.clocked import clocked
-from support.scheduling import now, stored, writer
+from support.client.manual_clock import clocked
+from support.client.schedules import now, stored, writer
 
 MINUTE = 60.0
 HOUR = 3600.0

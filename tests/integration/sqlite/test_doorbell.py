@@ -12,7 +12,7 @@ from stem.backends.sqlite import namespace
 from stem.backends.sqlite.connection.doorbell import Doorbell
 from stem.contracts.store import Store
 from stem.core.settings.app import Settings
-from support.beside import in_thread, is_waiting, takes_less_than
+from support.background import in_thread, is_waiting, takes_less_than
 from support.builders import a_push, pushes
 from support.until import until
 

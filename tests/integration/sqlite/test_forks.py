@@ -20,7 +20,7 @@ from stem.backends.sqlite.connection import pool
 from stem.backends.sqlite.connection.database import Database
 from stem.contracts.store import Store
 from stem.core.settings.app import Settings
-from support.beside import in_thread, is_waiting
+from support.background import in_thread, is_waiting
 from support.builders import pushes
 from support.until import until
 

@@ -12,7 +12,7 @@ from stem.backends.sqlite.pruning import Pruner
 from stem.contracts.store import Store
 from stem.core.settings.app import Retention, Settings
 from stem.runtime.clock import FakeClock
-from support.beside import together
+from support.background import together
 from support.builders import a_push, done, pushes
 
 

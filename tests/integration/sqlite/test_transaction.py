@@ -14,7 +14,7 @@ from stem.core.errors import StoreUnavailable, UsageError
 from stem.core.lifecycle import EventKind, State
 from stem.core.settings.app import Settings
 from support.builders import a_push
-from support.django_site import django_alias
+from support.client.django_site import django_alias
 from support.until import until
 
 

@@ -17,7 +17,7 @@ from stem.core.errors import StoreRefused
 from stem.core.settings.app import Retention, Settings
 from stem.runtime.clock import FakeClock
 from support.builders import a_join, a_push, dead, done, pushes, requeue
-from support.graphs import counts, fail, states, succeed, take
+from support.stores.graphs import counts, fail, states, succeed, take
 
 TABLES = ("stem_tasks", "stem_edges", "stem_blocked", "stem_cascades", "stem_steps", "stem_event_waits")
 

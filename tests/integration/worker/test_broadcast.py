@@ -18,8 +18,8 @@ from stem.core.record import TaskError
 from stem.worker.services.absent_workers import cancel_expired
 from stem.worker.services.unserved_queues import warn_of_unserved
 from stem.worker.supervisor import Worker
-from support.fleet import Fleet, a_fleet
 from support.until import until
+from support.workers.fleet import Fleet, a_fleet
 
 APP = "support.worker_apps.routed:app"
 

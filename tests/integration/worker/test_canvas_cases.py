@@ -13,7 +13,7 @@ from stem.core.delivery import Delivery
 from stem.testing import run, run_pending
 from support.until import until
 from support.worker_apps.composed import Tasks
-from support.working import environment, worker_here, worker_process
+from support.workers.processes import environment, worker_here, worker_process
 
 COMPOSED = "support.worker_apps.composed:app"
 SECONDS = 30.0
@@ -86,11 +86,11 @@ def test_case_18_a_crash_after_the_success_is_stored_runs_the_next_link_once(
     file = tmp_path / "marks"
     links = [tasks.keep.s(file=str(file)) for _ in range(3)]
     handle = chain(tasks.add.s(1), tasks.hold.si(str(file), str(tmp_path / "go")), *links).submit()
-    with worker_process(durable_url, namespace, COMPOSED, tmp_path, concurrency=1) as first:
+    with worker_process(durable_url, namespace, COMPOSED, tmp_path, concurrency=1, lease_seconds=3.0) as first:
         until(lambda: "held" in marks(file), seconds=SECONDS)
         first.kill()
     (tmp_path / "go").touch()
-    with worker_here(durable_url, namespace, COMPOSED, concurrency=1):
+    with worker_here(durable_url, namespace, COMPOSED, concurrency=1, reclaim_seconds=0.25):
         assert handle.get(SECONDS) == "let go"
     assert marks(file).count("kept") == 3
 

@@ -14,9 +14,9 @@ import pytest
 from stem.core.lifecycle import State
 from stem.worker.supervisor import Worker
 from support.builders import a_push
-from support.fleet import Fleet, FleetWorker, a_fleet
 from support.until import until
-from support.working import Desk, are_gone, desk, worker_here
+from support.workers.fleet import Fleet, FleetWorker, a_fleet
+from support.workers.processes import Desk, are_gone, desk, worker_here
 
 APP = "support.worker_apps.starting:app"
 WAYS = ["child", "in a session of its own", "behind a shell", "as a daemon", "forked"]
@@ -65,7 +65,7 @@ def test_a_limit_ends_what_the_task_has_started(
     tmp_path_factory: pytest.TempPathFactory, limited: Desk, way: str, limit: str
 ) -> None:
     file = tmp_path_factory.mktemp("limit") / "file"
-    task = limited.send("starts-and-waits", {limit: 3.0}, file=str(file), way=way)
+    task = limited.send("starts-and-waits", {limit: 3.0, "max_retries": 0}, file=str(file), way=way)
     processes = started(file)
     error = limited.ended(task).error
     assert error is not None and "TimeLimitExceeded" in error.type

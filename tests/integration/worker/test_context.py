@@ -11,10 +11,10 @@ import pytest
 from stem.core.lifecycle import State
 from stem.worker.services.progress_reporter import PAUSE_SECONDS
 from stem.worker.supervisor import Worker
-from support.asking import let_time_pass
-from support.beside import takes_less_than
+from support.background import takes_less_than
+from support.stores.calls import let_time_pass
 from support.until import until
-from support.working import Desk, desk, worker_here, worker_process
+from support.workers.processes import Desk, desk, worker_here, worker_process
 
 CONTEXTUAL = "support.worker_apps.contextual:app"
 

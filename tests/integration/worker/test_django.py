@@ -9,9 +9,9 @@ from django.db import transaction
 
 from stem import Stem
 from stem.testing import eager
-from support.django_site import django_alias
+from support.client.django_site import django_alias
 from support.servers import PostgresServer
-from support.working import Desk, desk, worker_here
+from support.workers.processes import Desk, desk, worker_here
 
 SHOP = "support.worker_apps.django_shop:app"
 

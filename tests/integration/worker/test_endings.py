@@ -8,9 +8,9 @@ import pytest
 
 from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import EventKind, State
-from support.facts import lives
-from support.fleet import Fleet, a_fleet
+from support.stores.snapshot import lives
 from support.until import until
+from support.workers.fleet import Fleet, a_fleet
 
 SHORT: dict[str, Any] = {"lease_seconds": 2.0, "reclaim_seconds": 0.25}
 

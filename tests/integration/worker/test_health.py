@@ -15,10 +15,10 @@ import pytest
 from stem.control.caller import Caller
 from stem.core.errors import ConfigError
 from stem.worker.supervisor import Worker
-from support.probing import Probe
 from support.servers import RedisServer
 from support.until import until
-from support.working import TESTS, desk, environment, worker_here, worker_process
+from support.workers.probes import Probe
+from support.workers.processes import TESTS, desk, environment, worker_here, worker_process
 
 PLAIN = "support.worker_apps.plain:app"
 TOKEN = "a-token-that-is-long-enough"

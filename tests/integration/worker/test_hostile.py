@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from stem.core.lifecycle import State
-from support.beside import takes_less_than
+from support.background import takes_less_than
 from support.worker_apps.hostile import GARBAGE
-from support.working import Desk, desk, worker_here
+from support.workers.processes import Desk, desk, worker_here
 
 APP = "support.worker_apps.hostile:app"
 ISOLATES = 2

@@ -14,7 +14,7 @@ from stem import SoftTimeLimitExceeded, Stem, TaskContext
 from stem.core.lifecycle import State
 from stem.worker.supervisor import Worker
 from support.until import until
-from support.working import Desk, desk, worker_here, worker_process
+from support.workers.processes import Desk, desk, worker_here, worker_process
 
 INLINE = "support.worker_apps.inline:app"
 THREADED = "support.worker_apps.threaded:app"

@@ -10,9 +10,9 @@ import pytest
 
 from stem.core.lifecycle import State
 from stem.worker.supervisor import Worker
-from support.beside import takes_less_than
+from support.background import takes_less_than
 from support.until import until
-from support.working import Desk, are_gone, desk, worker_here, worker_process
+from support.workers.processes import Desk, are_gone, desk, worker_here, worker_process
 
 UNRULY = "support.worker_apps.unruly:app"
 ISOLATES = 2

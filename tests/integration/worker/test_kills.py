@@ -10,11 +10,11 @@ import pytest
 
 from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import EventKind, State
-from support.beside import takes_less_than
-from support.facts import lives
-from support.fleet import Fleet, a_fleet
+from support.background import takes_less_than
+from support.stores.snapshot import lives
 from support.until import until
-from support.working import are_gone
+from support.workers.fleet import Fleet, a_fleet
+from support.workers.processes import are_gone
 
 AGAIN_SECONDS = 15.0  # the promise, at the default lease
 

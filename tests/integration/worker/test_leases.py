@@ -10,9 +10,9 @@ import pytest
 
 from stem.core.lifecycle import EventKind, State
 from support.builders import done
-from support.facts import lives
-from support.fleet import Fleet, FleetWorker, a_fleet
+from support.stores.snapshot import lives
 from support.until import until
+from support.workers.fleet import Fleet, FleetWorker, a_fleet
 
 SHORT: dict[str, Any] = {"lease_seconds": 2.0, "reclaim_seconds": 0.25}
 THREE_LEASES = 6.0
@@ -138,10 +138,10 @@ def test_a_lost_lease_stops_the_run(fleet: Fleet, task: str) -> None:
     assert fleet.ledger.entries("end") == []
 
 
-def test_tasks_ten_times_as_long_as_the_lease_run_once_each(fleet: Fleet) -> None:
+def test_tasks_five_times_as_long_as_the_lease_run_once_each(fleet: Fleet) -> None:
     workers = [fleet.start(is_awaited=False, lease_seconds=2.0, async_concurrency=25) for _ in range(4)]
     fleet.ready(*workers)
-    ids = fleet.push("doze", *(f"t{n}" for n in range(200)), seconds=20.0)
+    ids = fleet.push("doze", *(f"t{n}" for n in range(200)), seconds=10.0)
     records = fleet.ended(ids, seconds=60)
     assert {record.state for record in records.values()} == {State.SUCCEEDED}
     assert fleet.ledger.runs() == dict.fromkeys(ids, 1)

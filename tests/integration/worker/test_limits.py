@@ -13,9 +13,9 @@ import pytest
 
 from stem.core.lifecycle import State
 from stem.worker.supervisor import Worker
-from support.beside import takes_less_than
+from support.background import takes_less_than
 from support.until import until
-from support.working import Desk, desk, worker_here
+from support.workers.processes import Desk, desk, worker_here
 
 LIMITED = "support.worker_apps.limited:app"
 ISOLATES = 2

@@ -14,9 +14,9 @@ from stem.core.lifecycle import State
 from stem.core.record import TaskFilter
 from stem.core.settings.app import Settings
 from stem.worker.supervisor import Worker
-from support.asking import claim
 from support.builders import a_push, done
 from support.servers import RedisServer
+from support.stores.calls import claim
 
 PLACES = {
     "expires": 4,

@@ -12,7 +12,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from stem.control.caller import Caller
 from support.until import until
-from support.working import TESTS, desk, worker_here
+from support.workers.processes import TESTS, desk, worker_here
 
 PLAIN = "support.worker_apps.plain:app"
 

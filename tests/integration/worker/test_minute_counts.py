@@ -16,7 +16,7 @@ from stem.worker.pool.in_flight import InFlightTask
 from stem.worker.services.minute_counts import MinuteCounts
 from support.builders import a_push
 from support.until import until
-from support.working import desk, worker_process
+from support.workers.processes import desk, worker_process
 
 ERROR = TaskError("E", "boom")
 DONE = Done(msgspec.Raw(b"1"))

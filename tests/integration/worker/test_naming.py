@@ -12,9 +12,9 @@ from stem.client.stores import open_store
 from stem.core.lifecycle import State
 from stem.core.settings.app import Settings
 from stem.worker.naming import claim_name
-from support.fleet import Fleet, a_fleet
-from support.steered import GONE_PID
 from support.until import until
+from support.workers.fleet import Fleet, a_fleet
+from support.workers.steerable import GONE_PID
 
 
 @pytest.fixture

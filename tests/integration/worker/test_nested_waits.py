@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.working import desk, worker_process
+from support.workers.processes import desk, worker_process
 
 APP = "support.worker_apps.waiting:app"
 

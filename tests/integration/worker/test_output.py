@@ -9,7 +9,7 @@ import pytest
 from stem.core.lifecycle import State
 from stem.worker.supervisor import Worker
 from support.until import until
-from support.working import Desk, desk, worker_here
+from support.workers.processes import Desk, desk, worker_here
 
 TALKING = "support.worker_apps.talking:app"
 ISOLATES = 2

@@ -16,13 +16,13 @@ from stem import Stem
 from stem.core.delivery import DeadFilter
 from stem.core.errors import TaskNotFound, WaitTimeout
 from stem.core.lifecycle import State
-from support.arrows import walk
-from support.beside import in_thread, takes_less_than
+from support.background import in_thread, takes_less_than
 from support.builders import a_push
-from support.facts import lives
-from support.fleet import Fleet, a_fleet
+from support.stores.lifecycle_check import walk
+from support.stores.snapshot import lives
 from support.until import until
-from support.working import environment
+from support.workers.fleet import Fleet, a_fleet
+from support.workers.processes import environment
 
 IS_CAMPAIGN = "STEM_CAMPAIGN_SECONDS" in os.environ
 DELAYED = 1_000_000 if IS_CAMPAIGN else 100_000

@@ -10,7 +10,7 @@ from stem.core.record import moment
 from stem.core.revoke import RevokeRecord
 from stem.worker.supervisor import Worker
 from support.until import until
-from support.working import desk, worker_here
+from support.workers.processes import desk, worker_here
 
 APP = "support.worker_apps.racing:app"
 VICTIMS = 1000

@@ -13,9 +13,9 @@ from stem.core.lifecycle import State
 from stem.core.settings.app import Settings
 from stem.scheduler.beat import Beat
 from stem.worker.supervisor import Worker
-from support.scheduling import due
+from support.client.schedules import due
 from support.until import until
-from support.working import desk, worker_here
+from support.workers.processes import desk, worker_here
 
 SIGNALLING = "support.worker_apps.signalling:app"
 Heard = list[tuple[str, Any]]

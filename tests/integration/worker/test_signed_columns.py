@@ -8,7 +8,7 @@ import pytest
 
 from stem import Stem
 from stem.core.delivery import DeadFilter
-from support.fleet import Fleet, a_fleet
+from support.workers.fleet import Fleet, a_fleet
 
 KEYS = "k1:hmac-sha256:" + "c2VjcmV0" * 6
 OTHER = "nobodys"  # as long as "default", so that packed bytes can be changed in place

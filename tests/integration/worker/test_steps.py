@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from stem.core.lifecycle import State
-from support.fleet import Fleet, a_fleet
 from support.until import until
-from support.working import desk
+from support.workers.fleet import Fleet, a_fleet
+from support.workers.processes import desk
 
 APP = "support.worker_apps.stepping:app"
 

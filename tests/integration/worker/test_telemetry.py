@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from support.collector import Collector, attributes, collector
-from support.probing import Probe
 from support.until import until
-from support.working import TESTS, WorkerProcess, desk, environment, worker_process
+from support.web.collector import Collector, attributes, collector
+from support.workers.probes import Probe
+from support.workers.processes import TESTS, WorkerProcess, desk, environment, worker_process
 
 PLAIN = "support.worker_apps.plain:app"
 TRACED = "support.worker_apps.traced:app"

@@ -16,10 +16,10 @@ from stem.core.settings.app import Settings
 from stem.worker.admission.throttle import Throttle
 from stem.worker.fork.manifest import PlacesFacts, RateFacts, TaskFacts
 from support.builders import a_push, pushes
-from support.facts import lives
-from support.fleet import Fleet, a_fleet
 from support.servers import RedisServer
+from support.stores.snapshot import lives
 from support.until import until
+from support.workers.fleet import Fleet, a_fleet
 
 RATE, BURST = 5, 5  # of the task `rated`, a second
 TENANT_RATE, TENANT_BURST = 2, 1  # of `by-tenant`

@@ -10,7 +10,7 @@ import pytest
 from stem.core.revoke import RevokeRequest
 from support.until import until
 from support.worker_apps.bulk import PATH
-from support.working import desk, worker_process
+from support.workers.processes import desk, worker_process
 
 
 @pytest.mark.timeout(300)  # a worker that starts a JVM on a busy machine

@@ -17,9 +17,9 @@ from stem.core.settings.app import PipelineSettings, Settings
 from stem.pipeline.lake.delta import Table
 from stem.pipeline.lake.stream_to_lake import StreamToLake
 from stem.pipeline.sink.rejects import SHAPE
-from support import shop
-from support.asking import claim
-from support.past import live
+from support.pipeline import shop_app as shop
+from support.pipeline.written_history import live
+from support.stores.calls import claim
 
 DOCS = Path(__file__).parents[3] / "docs"
 NOT_RUN = "<!-- not run: needs a Kafka server -->\n"
@@ -55,7 +55,9 @@ def test_streams_become_tasks_and_endings_become_streams(
         # The session of the tests was started elsewhere, so paths and the store are told whole.
         example = re.sub(r'"(incoming|checkpoints|rejected)', rf'"{tmp_path}/\1', example)
         where = f'.option("url", "{url}")'
-        code = example.replace('"shop:app"', '"support.shop:app"').replace('format("stem")', f'format("stem"){where}')
+        code = example.replace('"shop:app"', '"support.pipeline.shop_app:app"').replace(
+            'format("stem")', f'format("stem"){where}'
+        )
         exec(compile(code, "pipeline-streaming.md", "exec"), world)
     sent = {(given := each.envelope.arguments())["order"]: given for each in claim(store, "orders")}
     assert sent == {

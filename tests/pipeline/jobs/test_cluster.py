@@ -9,10 +9,10 @@ import pytest
 
 from stem.core.lifecycle import State
 from stem.pipeline.spark import java
+from support.pipeline.spark_jobs import Marks, is_open, revoke, spark_worker
 from support.servers import free_port
-from support.sparkling import Marks, is_open, revoke, spark_worker
 from support.until import until
-from support.working import desk
+from support.workers.processes import desk
 
 pytestmark = pytest.mark.skipif(not os.environ.get("STEM_CAMPAIGN_SECONDS"), reason="three JVMs more, for campaigns")
 

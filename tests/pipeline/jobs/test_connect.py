@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stem.core.lifecycle import State
-from support.sparkling import (
+from support.pipeline.spark_jobs import (
     START_SECONDS,
     ConnectServer,
     Marks,
@@ -26,7 +26,7 @@ from support.sparkling import (
 )
 from support.until import until
 from support.worker_apps.bulk import PATH as BULK
-from support.working import Desk, desk, environment
+from support.workers.processes import Desk, desk, environment
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -11,9 +11,9 @@ import pytest
 
 from stem.core.lifecycle import State
 from stem.core.record import TaskRecord
-from support.sparkling import START_SECONDS, Marks, active_stages, asked, revoke, spark_worker, told_by_spark
+from support.pipeline.spark_jobs import START_SECONDS, Marks, active_stages, asked, revoke, spark_worker, told_by_spark
 from support.until import until
-from support.working import Desk, are_gone, desk
+from support.workers.processes import Desk, are_gone, desk
 
 SOON = 5.0
 

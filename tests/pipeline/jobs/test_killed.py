@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from stem.core.lifecycle import State
-from support.sparkling import START_SECONDS, Marks, spark_worker
+from support.pipeline.spark_jobs import START_SECONDS, Marks, spark_worker
 from support.until import until
-from support.working import Desk, are_gone, desk
+from support.workers.processes import Desk, are_gone, desk
 
 pytestmark = pytest.mark.timeout(240)
 

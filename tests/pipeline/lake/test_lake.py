@@ -30,9 +30,9 @@ from stem.pipeline.report.text import text
 from stem.pipeline.rollups import gold, queues
 from stem.pipeline.rollups.minutes import minutes
 from stem.pipeline.rollups.publish import RollupPublisher
-from support.oldlake import of_schema_1
-from support.past import live
-from support.recount import assert_equals_a_recount
+from support.pipeline.old_lakes import of_schema_1
+from support.pipeline.recount import assert_equals_a_recount
+from support.pipeline.written_history import live
 
 Fill = Callable[..., Lake]
 EVER = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))

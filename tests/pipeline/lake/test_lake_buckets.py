@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,16 +24,16 @@ from stem.pipeline.lake.retention import maintain
 from stem.pipeline.lake.stream_to_lake import StreamToLake
 from stem.pipeline.report.report import report
 from stem.pipeline.rollups.minutes import minutes
-from support.buckets import KEY, SECRET, Bucket, a_bucket
-from support.past import live
-from support.recount import assert_equals_a_recount
+from support.pipeline.object_stores import KEY, NAME, SECRET, Bucket, azure_container, gcs_bucket, s3_bucket
+from support.pipeline.recount import assert_equals_a_recount
+from support.pipeline.written_history import live
 
 EVER = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Bucket]:
-    with a_bucket() as bucket:
+    with s3_bucket() as bucket:
         yield bucket
 
 
@@ -50,43 +52,55 @@ def past(tmp_path: Path) -> Iterator[Store]:
     store.upkeep.close()
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "gs", "abfss"])
 def test_a_lake_in_a_bucket_has_each_event_once_and_answers_as_one_in_a_folder(
-    spark: SparkSession, bucket: Bucket, past: Store, scheme: str, capfd: pytest.CaptureFixture[str]
+    spark: SparkSession,
+    server: Bucket,
+    past: Store,
+    scheme: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    root = f"{scheme}://{bucket.name}/{scheme}/lake"
-    where = ["--broker-url", past.url, "--lake", root]
-    assert stem(["pipeline", "run", "--once", "--batch", "1000", *where]) == 0
-    live(past, 100, worker="w2")
-    assert stem(["pipeline", "run", "--once", *where]) == 0
-    lake, logged = lakes.open_lake(root), past.events.read(None, limit=10_000)
-    assert_equals_a_recount(spark, lake, logged)
-    maintain(lake, spark, many_files=2, vacuum_hours=0)
-    assert_equals_a_recount(spark, lake, logged)
-    assert report(lake, spark, since=EVER[0], until=EVER[1]).gaps == [] and minutes(lake, *EVER)
-    capfd.readouterr()
-    assert (
-        stem(
-            [
-                "pipeline",
-                "sql",
-                "select count(event_offset) as n, max(happened_at) as at from events",
-                "--format",
-                "json",
-                "--lake",
-                root,
-            ]
-        )
-        == 0
-    )
-    assert str(len(logged)) in capfd.readouterr().out
+    with a_bucket(scheme, server, tmp_path) as bucket:
+        for name, value in bucket.environment.items():
+            monkeypatch.setenv(name, value)
+        root = f"{bucket.root}/{scheme}/lake"
+        where = ["--broker-url", past.url, "--lake", root]
+        assert stem(["pipeline", "run", "--once", "--batch", "1000", *where]) == 0
+        live(past, 100, worker="w2")
+        assert stem(["pipeline", "run", "--once", *where]) == 0
+        lake, logged = lakes.open_lake(root), past.events.read(None, limit=10_000)
+        assert_equals_a_recount(spark, lake, logged)
+        maintain(lake, spark, many_files=2, vacuum_hours=0)
+        assert_equals_a_recount(spark, lake, logged)
+        assert report(lake, spark, since=EVER[0], until=EVER[1]).gaps == [] and minutes(lake, *EVER)
+        capfd.readouterr()
+        query = "select count(event_offset) as n, max(happened_at) as at from events"
+        assert stem(["pipeline", "sql", query, "--format", "json", "--lake", root]) == 0
+        assert str(len(logged)) in capfd.readouterr().out
+        committed = [lake.events.commit([], app="another", batch=1) for _ in range(2)]
+        assert committed == [True, False]
+
+
+@contextmanager
+def a_bucket(scheme: str, s3: Bucket, place: Path) -> Iterator[Bucket]:
+    match scheme:
+        case "gs":
+            with gcs_bucket() as bucket:
+                yield bucket
+        case "abfss":
+            with azure_container(place) as bucket:
+                yield bucket
+        case _:
+            yield replace(s3, root=f"{scheme}://{NAME}")
 
 
 def test_a_run_from_another_machine_goes_on_where_the_last_one_ended(
     spark: SparkSession, bucket: Bucket, past: Store, tmp_path: Path
 ) -> None:
     """Nothing of it lies anywhere but in the bucket: an environment and a folder of its own change nothing."""
-    root = f"s3://{bucket.name}/moved"
+    root = f"s3://{NAME}/moved"
     StreamToLake(Settings(broker_url=past.url), root).run(lambda: spark)
     live(past, 50)
     command = [sys.executable, "-m", "stem", "pipeline", "run", "--broker-url", past.url, "--lake", root, "--json"]
@@ -111,13 +125,13 @@ def test_options_of_the_command_do_what_the_environment_does_and_reach_executors
         monkeypatch.setenv(name, "")  # restores what the command sets
         monkeypatch.delenv(name)
     given = [word for name, value in server.environment.items() for word in ("--lake-option", f"{name}={value}")]
-    root = f"s3://{server.name}/given"
+    root = f"s3://{NAME}/given"
     assert stem(["pipeline", "run", "--broker-url", past.url, "--lake", root, *given]) == 0
     assert_equals_a_recount(spark, lakes.open_lake(root), past.events.read(None, limit=10_000))
 
 
 def test_of_two_that_begin_a_lake_at_the_same_moment_both_have_the_same(bucket: Bucket) -> None:
-    root = f"s3://{bucket.name}/begun-twice"
+    root = f"s3://{NAME}/begun-twice"
     first = lakes._new_manifest(root, "a store")
     assert lakes._new_manifest(root, "a store") == first
 
@@ -126,10 +140,10 @@ def test_what_goes_wrong_in_a_bucket_is_told_in_a_sentence_without_secrets(
     bucket: Bucket, past: Store, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = ["pipeline", "run", "--broker-url", past.url, "--lake"]
-    for root in ("s3://no-such-bucket/lake", f"s3://{KEY}:{SECRET}@{bucket.name}/lake", "ftp://host/lake"):
+    for root in ("s3://no-such-bucket/lake", f"s3://{KEY}:{SECRET}@{NAME}/lake", "ftp://host/lake"):
         assert stem([*run, root]) != 0
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    assert stem([*run, f"s3://{bucket.name}/lake"]) != 0
+    assert stem([*run, f"s3://{NAME}/lake"]) != 0
     told = capfd.readouterr().err
     assert told.count("\n") == 4, told
     assert "No lake can be made" in told and "404" in told
@@ -138,7 +152,7 @@ def test_what_goes_wrong_in_a_bucket_is_told_in_a_sentence_without_secrets(
 
 
 def test_secrets_are_shown_nowhere(bucket: Bucket) -> None:
-    table = lakes._lake(f"s3://{bucket.name}/x", {"id": "1", "source": "a store"}).events
+    table = lakes._lake(f"s3://{NAME}/x", {"id": "1", "source": "a store"}).events
     assert SECRET in table.options.values()
     assert SECRET not in f"{table!r} {table}"
     assert storage.reason(OSError(f"403 for {SECRET} at x"), table.options) == "403 for *** at x"

@@ -11,8 +11,8 @@ import pytest
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.settings.app import Settings
-from support.past import live
-from support.sparkling import connect_server
+from support.pipeline.spark_jobs import connect_server
+from support.pipeline.written_history import live
 
 
 @pytest.fixture(scope="module")

@@ -26,13 +26,13 @@ from stem.pipeline.lake import lake as lakes
 from stem.pipeline.lake.lake import Lake
 from stem.pipeline.lake.retention import maintain
 from stem.pipeline.lake.stream_to_lake import StreamToLake
-from support.arrows import walk
-from support.asking import all_events
-from support.fleet import Fleet, a_fleet
-from support.past import live
-from support.recount import assert_equals_a_recount
-from support.striking import Campaign
+from support.pipeline.recount import assert_equals_a_recount
+from support.pipeline.written_history import live
+from support.stores.calls import all_events
+from support.stores.lifecycle_check import walk
 from support.until import until
+from support.workers.fleet import Fleet, a_fleet
+from support.workers.kills import Campaign
 
 CAMPAIGN_SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "0"))
 START_SECONDS = 120.0  # of a driver, on a machine that is busy with workers

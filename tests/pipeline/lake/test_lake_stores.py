@@ -21,11 +21,11 @@ from stem.core.record import TaskError
 from stem.pipeline.lake import lake as lakes
 from stem.pipeline.lake import retention
 from stem.pipeline.rollups import gold
-from support.asking import all_events
 from support.builders import a_push
-from support.oldlake import of_schema_1
-from support.past import live
-from support.recount import assert_equals_a_recount
+from support.pipeline.old_lakes import of_schema_1
+from support.pipeline.recount import assert_equals_a_recount
+from support.pipeline.written_history import live
+from support.stores.calls import all_events
 from support.until import until
 
 

@@ -26,7 +26,7 @@ from stem.pipeline.report.report import PipelineReport, period, report
 from stem.pipeline.report.slo import objective
 from stem.pipeline.report.text import text
 from stem.pipeline.rollups.minutes import minutes
-from support.past import live
+from support.pipeline.written_history import live
 
 OBJECTIVES = ["mail.send:p95_run<5m", "*:success>99.9%", "report.make:max_wait < 1h", "unheard.of:p50_run<1s"]
 

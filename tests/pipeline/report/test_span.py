@@ -18,7 +18,7 @@ from stem.pipeline.report.html import html
 from stem.pipeline.report.report import PipelineReport, report
 from stem.pipeline.report.text import text
 from stem.pipeline.report.triage import replay
-from support.past import live
+from support.pipeline.written_history import live
 
 DAY = 86400.0
 NOW = float(int(time.time()) // 60 * 60)

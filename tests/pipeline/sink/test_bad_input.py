@@ -17,11 +17,11 @@ from stem.core.settings.app import Settings
 from stem.pipeline.lake import lake as lakes
 from stem.pipeline.lake.lake import Lake
 from stem.pipeline.lake.stream_to_lake import StreamToLake
-from support.asking import all_events
-from support.past import live
+from support.pipeline.written_history import live
+from support.stores.calls import all_events
 
 MAIN = "import sys; from stem.cli.main import run; sys.exit(run(sys.argv[1:]))"
-ROWS = ["--from", "users.csv", "--app", "support.mailing:app"]
+ROWS = ["--from", "users.csv", "--app", "support.pipeline.mail_app:app"]
 
 
 @pytest.fixture(autouse=True)

@@ -21,12 +21,12 @@ from stem.pipeline.sink.compose import Composer
 from stem.pipeline.sink.rejects import SHAPE
 from stem.pipeline.sink.write_options import write_options
 from stem.pipeline.spark.spark_errors import quoted
-from support.asking import all_events, claim, depth
 from support.servers import PostgresServer
+from support.stores.calls import all_events, claim, depth
 from support.until import until
 
 MANY = 200_000
-APP = "support.mailing:app"
+APP = "support.pipeline.mail_app:app"
 KEPT = Retention(events_count=1_000_000)
 
 

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from stem.backends import connect
 from stem.cli.main import run
 from stem.core.settings.app import Settings
-from support.asking import claim, depth
+from support.stores.calls import claim, depth
 
-APP = "support.mailing:app"
+APP = "support.pipeline.mail_app:app"
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from stem.pipeline.sink.write_options import check_against_app, write_options
 from stem.pipeline.spark.spark_errors import quoted
 from stem.runtime.keys import Keyring
 
-APP = "support.mailing:app"
+APP = "support.pipeline.mail_app:app"
 GOOD = {"to": ["a"], "copies": [1]}
 
 

@@ -21,9 +21,9 @@ from stem.pipeline.attempts import attempts_of
 from stem.runtime.keys import Keyring
 from stem.scheduler.entries import EntryWriter
 from stem.testing import run_pending
-from support.asking import WORKER, all_events, claim, claim_one, expire, record
 from support.builders import a_push, cancelled, dead, done, requeue, retry
 from support.servers import PostgresServer
+from support.stores.calls import WORKER, all_events, claim, claim_one, expire, record
 from support.until import until
 
 Read = Callable[..., DataFrame]

@@ -11,9 +11,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.settings.app import Retention, Settings
-from support.asking import all_events, claim, claim_one
 from support.builders import a_push, done, retry
 from support.servers import PostgresServer
+from support.stores.calls import all_events, claim, claim_one
 from support.until import until
 
 

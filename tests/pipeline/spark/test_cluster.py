@@ -20,11 +20,11 @@ from stem.contracts.store import Store
 from stem.core.settings.app import Settings
 from stem.pipeline.lake import lake as lakes
 from stem.pipeline.spark import java
-from support.asking import all_events, claim, depth
-from support.past import live
-from support.recount import assert_equals_a_recount
+from support.pipeline.recount import assert_equals_a_recount
+from support.pipeline.spark_jobs import START_SECONDS, is_open
+from support.pipeline.written_history import live
 from support.servers import free_port
-from support.sparkling import START_SECONDS, is_open
+from support.stores.calls import all_events, claim, depth
 from support.until import until
 
 ROWS = 20_000

@@ -20,7 +20,7 @@ from stem.core.errors import ConfigError, SparkUnavailable
 from stem.core.settings.app import PipelineSettings
 from stem.pipeline.spark import class_archive, interpreter, java
 from stem.pipeline.spark.session import garbage_collector, session
-from support.importing import imported
+from support.source.imports import imported
 
 SLOWNESS = 4  # of a machine that others use at the same time; it took 19 minutes
 STEM = Path(sys.executable).with_name("stem")

@@ -13,7 +13,7 @@ import pytest
 from stem.backends import connect
 from stem.contracts.store import Store
 from stem.core.settings.app import Settings
-from support.past import live
+from support.pipeline.written_history import live
 from support.until import until
 
 STEM = Path(sys.executable).with_name("stem")

@@ -22,7 +22,7 @@ from stem.pipeline.html.plots import round_ticks
 from stem.pipeline.whatif.grid import Point, chosen, front, grid, untried
 from stem.pipeline.whatif.simulate import Model, Prediction, Simulation, Trace, percentile, simulate
 from stem.pipeline.whatif.trace import of_attempts, of_file, trace_of
-from support.working import desk, worker_here
+from support.workers.processes import desk, worker_here
 
 CONFIGS = st.builds(
     lambda low, more, **rest: Autoscale(enabled=True, minimum=low, maximum=low + more, **rest),

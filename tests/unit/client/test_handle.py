@@ -25,7 +25,7 @@ from stem import (
 )
 from stem.client.send.watcher import _Wait
 from stem.testing import run_pending
-from support.beside import takes_less_than
+from support.background import takes_less_than
 
 
 @pytest.fixture

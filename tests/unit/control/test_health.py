@@ -11,8 +11,8 @@ import pytest
 from stem.control.health import health, is_running
 from stem.core.control import Reply, ReplyError
 from stem.core.heartbeat import Heartbeat, Pulse
-from support.steered import GONE_PID
 from support.until import until
+from support.workers.steerable import GONE_PID
 
 SILENT = Reply(request_id="r", worker_id="w", status="timeout", error=ReplyError(message="No word.", code="timeout"))
 UNKNOWN = Reply(

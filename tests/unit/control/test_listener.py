@@ -12,8 +12,8 @@ from stem.control.responder import Responder
 from stem.core.control import Reply, encode_command
 from stem.core.errors import StoreUnavailable
 from stem.runtime.clock import FakeClock
-from support.steered import Steered, a_command
 from support.until import until
+from support.workers.steerable import Steered, a_command
 
 
 class Line(CommandReceiver):

@@ -20,7 +20,7 @@ from stem.core.control import (
     encode_reply,
 )
 from stem.core.errors import UsageError
-from support.steered import a_command
+from support.workers.steerable import a_command
 
 NOW = 1_800_000_000.0
 GOOD = msgspec.json.decode(encode_command(a_command(NOW)))

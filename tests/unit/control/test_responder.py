@@ -24,7 +24,7 @@ from stem.core.control import (
 from stem.core.errors import SignatureInvalid, StoreUnavailable, UsageError
 from stem.runtime.clock import FakeClock
 from stem.runtime.keys import Keyring
-from support.steered import Steered, a_command
+from support.workers.steerable import Steered, a_command
 
 OLD = "old:hmac-sha256:" + "b2xk" * 8
 NEW = "new:ed25519:" + "bmV3" * 10 + "bmU="

@@ -7,7 +7,7 @@ from stem.core.event import Event, event_data, event_kinds
 from stem.core.lifecycle import ARROWS, NOTED_KINDS, TERMINAL, WAITING, WORKER_KINDS, EventKind, State, waiting_state
 from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry, Settlement
 from stem.core.record import TaskError, moment
-from support.arrows import walk
+from support.stores.lifecycle_check import walk
 
 ERROR = TaskError("E", "m" * 600, "long stack", retryable=True)
 

@@ -18,7 +18,7 @@ from stem.observe.overview import overview
 from stem.observe.steps import steps
 from stem.observe.task import task
 from support.builders import a_push
-from support.canvases import settle_all, submitted
+from support.client.canvases import settle_all, submitted
 
 KEY = "k1:hmac-sha256:" + "QUFB" * 11
 _numbers = count(1)

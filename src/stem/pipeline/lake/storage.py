@@ -1,4 +1,7 @@
-"""Access the storage of tables: local folders, or buckets of an object store configured by the environment."""
+"""Access the storage of tables: local folders, or buckets of an object store configured by the environment.
+
+Buckets are read and written through delta-rs, as the tables' logs are, so one set of options serves both.
+"""
 
 import os
 import re
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 
 SCHEMES = ("s3", "s3a", "gs", "abfs", "abfss")
 OPTION = re.compile(r"(AWS|GOOGLE|AZURE)_\w+")
+_ENDPOINT = re.compile(r"AWS_ENDPOINT(_URL(_S3)?)?|GOOGLE_SERVICE_ACCOUNT_KEY|AZURE_\w*ENDPOINT")
 _SECRET = re.compile(r"SECRET|PASSWORD|TOKEN|KEY|SAS|CREDENTIAL", re.IGNORECASE)
 _COLOUR = re.compile(r"\x1b\[[\d;]*m|↳")
 
@@ -48,34 +52,31 @@ def options_for(uri: str) -> dict[str, str]:
 
 
 def delta_options(uri: str, options: Mapping[str, str]) -> dict[str, str] | None:
-    """The options as delta-rs takes them; plain http only for an endpoint that begins with http://."""
+    """The options as delta-rs takes them; plain http only if an endpoint begins with http://."""
     if not is_remote(uri):
         return None
-    plain = {"AWS_ALLOW_HTTP": "true"} if _endpoint(options).startswith("http://") else {}
-    return {**_PATIENCE, **plain, **options}
+    is_plain = any("http://" in value for name, value in options.items() if _ENDPOINT.fullmatch(name))
+    return {**_PATIENCE, **({"allow_http": "true"} if is_plain else {}), **options}
 
 
 def file_system(uri: str, options: Mapping[str, str] | None = None) -> "tuple[pafs.FileSystem, str]":
     """The file system of an address, and the path in it."""
     import pyarrow.fs as pafs
+    from deltalake.fs import DeltaStorageHandler
 
     if not is_remote(uri):
         return pafs.LocalFileSystem(), uri.removeprefix("file://")
-    given = options_for(uri) if options is None else options
     address = urlsplit(uri)
-    if address.scheme in ("s3", "s3a"):
-        return _s3(given), f"{address.netloc}{address.path}"
-    if address.scheme in ("abfs", "abfss"):
-        return _azure(address.netloc, given), f"{address.netloc.partition('@')[0]}{address.path}"
-    fs, path = pafs.FileSystem.from_uri(uri)
-    return fs, str(path)
+    given = options_for(uri) if options is None else options
+    handler = DeltaStorageHandler(f"{address.scheme}://{address.netloc}", delta_options(uri, given))
+    return pafs.PyFileSystem(handler), address.path.strip("/")
 
 
 def put(uri: str, content: bytes, options: Mapping[str, str] | None = None) -> None:
     """Write a small file atomically. Raises OSError."""
     fs, path = file_system(uri, options)
-    if is_remote(uri):  # objects appear when they are complete
-        with fs.open_output_stream(path) as stream:
+    if is_remote(uri):  # objects appear when they are complete; the buffer passes bytes on, which is all delta-rs takes
+        with fs.open_output_stream(path, buffer_size=len(content) + 1) as stream:
             stream.write(content)
         return
     fs.create_dir(path.rpartition("/")[0], recursive=True)
@@ -102,35 +103,3 @@ def reason(error: BaseException, options: Mapping[str, str] | None = None) -> st
             text = text.replace(value, "***")
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("<")]
     return ": ".join(dict.fromkeys([*lines[:1], *lines[-1:]]))[:300] or type(error).__name__
-
-
-def _endpoint(options: Mapping[str, str]) -> str:
-    return options.get("AWS_ENDPOINT_URL_S3") or options.get("AWS_ENDPOINT_URL") or options.get("AWS_ENDPOINT") or ""
-
-
-def _s3(options: Mapping[str, str]) -> "pafs.FileSystem":
-    """pyarrow looks up what is missing where the tools of AWS do."""
-    import pyarrow.fs as pafs
-
-    scheme, _, host = _endpoint(options).rpartition("://")
-    region = options.get("AWS_REGION") or options.get("AWS_DEFAULT_REGION")
-    return pafs.S3FileSystem(
-        access_key=options.get("AWS_ACCESS_KEY_ID"),
-        secret_key=options.get("AWS_SECRET_ACCESS_KEY"),
-        session_token=options.get("AWS_SESSION_TOKEN"),
-        **({"region": region} if region else {}),
-        **({"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"} if host else {}),
-        connect_timeout=5,
-        request_timeout=20,
-    )
-
-
-def _azure(netloc: str, options: Mapping[str, str]) -> "pafs.FileSystem":
-    import pyarrow.fs as pafs
-
-    account = netloc.partition("@")[2].partition(".")[0] or options.get("AZURE_STORAGE_ACCOUNT_NAME", "")
-    return pafs.AzureFileSystem(
-        account_name=account,
-        account_key=options.get("AZURE_STORAGE_ACCOUNT_KEY"),
-        sas_token=options.get("AZURE_STORAGE_SAS_TOKEN") or options.get("AZURE_STORAGE_SAS_KEY"),
-    )

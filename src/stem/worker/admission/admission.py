@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from signal import SIGTERM
 
+from stem.core.decisions.routing import is_same_or_tenant_queue
 from stem.core.delivery import Delivery, Ending
-from stem.worker.admission import queue_check
+from stem.core.outcome import Dead
+from stem.core.record import TaskError
 from stem.worker.admission.at_most_once import NO_FREE_ISOLATE, AtMostOnce
 from stem.worker.admission.revoke_follower import RevokeFollower
 from stem.worker.admission.throttle import Throttle
@@ -47,7 +49,7 @@ class Admission:
         """Pass each delivery on. False if one was refused because no isolate is free: do not claim ahead."""
         misplaced: list[tuple[InFlightTask, Ending]] = []
         if self._signs_tasks:
-            deliveries, misplaced = queue_check.admit(deliveries, self._queues)
+            deliveries, misplaced = _park_misplaced(deliveries, self._queues)
         deliveries, revoked = self._revokes.admit(deliveries)
         tasks, throttled = self._throttle.admit(deliveries)
         tasks, locked = self._at_most_once.admit(tasks)
@@ -70,3 +72,26 @@ class Admission:
         late = [task.lease.id for task in tasks if revoked.is_revoked(task.lease.id)] if len(revoked) else []
         if late:
             self._pool.revoke(dict.fromkeys(late, "revoked"), terminate=False, signal_number=SIGTERM)
+
+
+def _park_misplaced(
+    deliveries: list[Delivery], served: Sequence[str]
+) -> tuple[list[Delivery], list[tuple[InFlightTask, Ending]]]:
+    """Split into deliveries that belong to a served queue, or to a tenant of one, and the endings of the others. A signed task
+    that was moved to another queue is parked: the signature covers the queue."""
+    misplaced = {
+        queue
+        for queue in {delivery.queue for delivery in deliveries}
+        if not any(is_same_or_tenant_queue(each, queue) for each in served)
+    }
+    if not misplaced:
+        return deliveries, []
+    rest = [delivery for delivery in deliveries if delivery.queue not in misplaced]
+    return rest, [(InFlightTask(each, None), _parked(each)) for each in deliveries if each.queue in misplaced]
+
+
+def _parked(delivery: Delivery) -> Ending:
+    message = (
+        f"Task {delivery.lease.id} belongs to queue {delivery.queue!r} and was moved to one that this worker serves."
+    )
+    return Ending(delivery.lease, Dead("signature-invalid", TaskError("SignatureInvalid", message)))

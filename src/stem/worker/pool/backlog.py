@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heapreplace
 
 from stem.worker.isolate import wire
 from stem.worker.pool.in_flight import InFlightTask
-from stem.worker.pool.isolate_state import IsolateState, RunTimes, capacity, choose
+from stem.worker.pool.isolate_state import IsolateState, RunTimes
 from stem.worker.pool.isolates import Isolates
 
 
@@ -85,7 +85,7 @@ class Backlog:
         loads = [
             (len(isolate.assigned), place, max_tasks, isolate)
             for place, isolate in enumerate(isolates)
-            if (max_tasks := capacity(isolate, first, self._run_times)) > len(isolate.assigned)
+            if (max_tasks := _capacity(isolate, first, self._run_times)) > len(isolate.assigned)
         ]
         heapify(loads)
         while loads:
@@ -117,3 +117,40 @@ class Backlog:
 
     def _queue_of(self, task: InFlightTask) -> deque[InFlightTask]:
         return self._inline if task.is_inline or self._isolates.runs_in_process else self._isolated
+
+
+def choose(isolates: Iterable[IsolateState], task: InFlightTask, run_times: RunTimes) -> IsolateState | None:
+    """Return the isolate with the fewest tasks that may take this one; None if none may."""
+    best, fewest = None, 1 << 30
+    for isolate in isolates:
+        count = len(isolate.assigned)
+        if count < fewest and count < _capacity(isolate, task, run_times):
+            best, fewest = isolate, count
+            if count == 0:
+                break
+    return best
+
+
+def _capacity(isolate: IsolateState, task: InFlightTask, run_times: RunTimes) -> int:
+    """How many tasks the isolate may hold, including this one."""
+    if not isolate.is_ready or not isolate.accepts_tasks:
+        return 0
+    if isolate.handle.is_inline:
+        return _shared_capacity(isolate, task)
+    max_tasks = _shared_capacity(isolate, task) if task.is_async else _prefetch(isolate, task, run_times)
+    return max_tasks if isolate.max_tasks is None else min(max_tasks, isolate.max_tasks - isolate.finished)
+
+
+# A task that was in an isolate that crashed runs alone, so that the culprit is known.
+
+
+def _shared_capacity(isolate: IsolateState, task: InFlightTask) -> int:
+    if not isolate.assigned:
+        return 1
+    return isolate.slots if isolate.is_shared and not task.delivery.deaths and not isolate.holds_suspect else 0
+
+
+def _prefetch(isolate: IsolateState, task: InFlightTask, run_times: RunTimes) -> int:
+    if isolate.assigned and (isolate.is_shared or isolate.holds_suspect or task.delivery.deaths):
+        return 0
+    return 1 if task.delivery.deaths else 1 + run_times.prefetch(task.delivery.name)

@@ -1,5 +1,6 @@
 """The pool's view of one isolate: the tasks assigned to it, which of them run, and whether it may take another."""
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
@@ -123,38 +124,12 @@ class RunTimes:
         return 0 if mean is None else min(AHEAD_MOST, int(AHEAD_SECONDS / (mean + OVERHEAD_SECONDS)))
 
 
-def choose(isolates: Iterable[IsolateState], task: InFlightTask, run_times: RunTimes) -> IsolateState | None:
-    """Return the isolate with the fewest tasks that may take this one; None if none may."""
-    best, fewest = None, 1 << 30
+def running_tasks(isolates: Iterable[IsolateState]) -> list[tuple[IsolateState, list[tuple[InFlightTask, float]]]]:
+    """Return the tasks that run at this moment by isolate, each with its run time so far. Any thread may ask: the pool may
+    remove an isolate meanwhile and close its status block."""
+    now, found = time.monotonic(), list[tuple[IsolateState, list[tuple[InFlightTask, float]]]]()
     for isolate in isolates:
-        count = len(isolate.assigned)
-        if count < fewest and count < capacity(isolate, task, run_times):
-            best, fewest = isolate, count
-            if count == 0:
-                break
-    return best
-
-
-def capacity(isolate: IsolateState, task: InFlightTask, run_times: RunTimes) -> int:
-    """How many tasks the isolate may hold, including this one."""
-    if not isolate.is_ready or not isolate.accepts_tasks:
-        return 0
-    if isolate.handle.is_inline:
-        return _shared_capacity(isolate, task)
-    max_tasks = _shared_capacity(isolate, task) if task.is_async else _prefetch(isolate, task, run_times)
-    return max_tasks if isolate.max_tasks is None else min(max_tasks, isolate.max_tasks - isolate.finished)
-
-
-# A task that was in an isolate that crashed runs alone, so that the culprit is known.
-
-
-def _shared_capacity(isolate: IsolateState, task: InFlightTask) -> int:
-    if not isolate.assigned:
-        return 1
-    return isolate.slots if isolate.is_shared and not task.delivery.deaths and not isolate.holds_suspect else 0
-
-
-def _prefetch(isolate: IsolateState, task: InFlightTask, run_times: RunTimes) -> int:
-    if isolate.assigned and (isolate.is_shared or isolate.holds_suspect or task.delivery.deaths):
-        return 0
-    return 1 if task.delivery.deaths else 1 + run_times.prefetch(task.delivery.name)
+        with suppress(ValueError):
+            times = isolate.handle.status.times
+            found.append((isolate, [(task, now - times(slot)[0]) for slot, task in list(isolate.running())]))
+    return found

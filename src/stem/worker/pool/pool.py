@@ -6,7 +6,7 @@ import selectors
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import partial
 from threading import Event, Lock, Thread
 from typing import Any
@@ -24,7 +24,7 @@ from stem.worker.pool.call_queue import CallQueue
 from stem.worker.pool.crashes import OomKills, after_crash, settlement_for
 from stem.worker.pool.fork_server_ping import ForkServerPing
 from stem.worker.pool.in_flight import InFlightTask, InFlightTasks
-from stem.worker.pool.isolate_state import IsolateState, RunTimes
+from stem.worker.pool.isolate_state import IsolateState, RunTimes, running_tasks
 from stem.worker.pool.isolates import IsolateListener, Isolates
 from stem.worker.pool.listener import PoolListener
 from stem.worker.pool.termination import Terminator
@@ -170,13 +170,7 @@ class Pool:
     @property
     def running_by_isolate(self) -> list[tuple[IsolateState, list[tuple[InFlightTask, float]]]]:
         """The same, by isolate; also those that run nothing."""
-        now, found = time.monotonic(), list[tuple[IsolateState, list[tuple[InFlightTask, float]]]]()
-        for isolate in list(self.isolates.by_token.values()):
-            # In another thread: the pool may remove the isolate meanwhile and close its status block.
-            with suppress(ValueError):
-                times = isolate.handle.status.times
-                found.append((isolate, [(task, now - times(slot)[0]) for slot, task in list(isolate.running())]))
-        return found
+        return running_tasks(list(self.isolates.by_token.values()))
 
     @property
     def grace_seconds(self) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.composing import Kit, composing
+from support.client.composable import Kit, composing
 
 
 @pytest.fixture

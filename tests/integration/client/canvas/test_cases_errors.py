@@ -6,7 +6,7 @@ import pytest
 
 from stem import State, TaskCancelled, TaskContext, TaskFailed, UsageError, chain, chord, group
 from stem.client.canvas.canvas import Canvas
-from support.composing import Kit
+from support.client.composable import Kit
 
 
 def test_case_16_a_header_of_tasks_chains_groups_and_chords_is_counted_right(kit: Kit) -> None:

@@ -1,7 +1,7 @@
 """Case 22 from the field: results that somebody waits for outlive their time."""
 
 from stem import chord
-from support.composing import Kit
+from support.client.composable import Kit
 
 DAY = 86_400.0
 

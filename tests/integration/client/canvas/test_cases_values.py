@@ -7,7 +7,7 @@ import pytest
 
 from stem import InvalidArguments, State, TaskContext, chain, chord, group
 from stem.client.canvas.canvas import Canvas
-from support.composing import Kit
+from support.client.composable import Kit
 
 
 def test_case_01_each_result_is_the_next_ones_first_argument_and_an_immutable_signature_takes_none(kit: Kit) -> None:

@@ -30,7 +30,7 @@ from stem.core.envelope import Envelope
 from stem.core.outcome import Done
 from stem.core.prerequisites import CANVAS, JOIN
 from stem.testing import eager, run_pending
-from support.composing import Kit, composing
+from support.client.composable import Kit, composing
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from stem.client.canvas.handle import CanvasHandle
 from stem.client.canvas.shape import CanvasShape, ShapeEntry
 from stem.client.canvas.tree import TreeLine, tree_lines
 from stem.core.record import TaskRecord
-from support.composing import Kit, composing
+from support.client.composable import Kit, composing
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -17,8 +17,8 @@ from stem.core.settings.app import Settings
 from stem.worker.admission.at_most_once import NO_FREE_ISOLATE, AtMostOnce
 from stem.worker.fork.manifest import TaskFacts
 from stem.worker.pool.in_flight import InFlightTask
-from support.asking import claim
 from support.builders import done, pushes
+from support.stores.calls import claim
 
 FACTS = TaskFacts(
     name="t", queue="default", is_async=False, isolate=True, retry=None, rate=None, places=None, at_most_once=True

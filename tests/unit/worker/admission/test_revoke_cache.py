@@ -18,8 +18,8 @@ from stem.core.revoke import RevokeRecord, RevokeRequest
 from stem.core.settings.app import Settings
 from stem.runtime.clock import FakeClock
 from stem.worker.admission.revoke_cache import RevokeCache
-from support.beside import Errand
-from support.revoking import hydrate_and_measure
+from support.background import Errand
+from support.stores.revoke_stores import hydrate_and_measure
 
 BATCH = 10_000
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from stem.worker.pool.isolate_state import AHEAD_MOST, RunTimes, choose
+from stem.worker.pool.backlog import choose
+from stem.worker.pool.isolate_state import AHEAD_MOST, RunTimes
 from unit.worker.pool.isolate_states import MakeIsolate, assign, new_task
 
 

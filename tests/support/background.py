@@ -65,7 +65,7 @@ def takes_less_than(seconds: float, trial: Callable[[], float], *, tries: int = 
 
 
 class Errand(Generic[T]):
-    """A module-level function of `support.errands`, called in another process with a store of that process's own."""
+    """Calls a function of `support.stores.process_targets` in another process, with a store of that process's own."""
 
     def __init__(self, work: Callable[..., T], url: str, namespace: str, *args: Any) -> None:
         self._inbox, outbox = _processes.Pipe(duplex=False)

@@ -9,8 +9,8 @@ import psutil
 
 from stem.core.delivery import DeadFilter
 from support.builders import a_push
-from support.fleet import Fleet, FleetWorker
 from support.until import until
+from support.workers.fleet import Fleet, FleetWorker
 
 WORKERS = 3
 BATCH = 40

@@ -8,7 +8,7 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter, DeadLetter, Delivery
 from stem.core.event import Event
 from stem.core.record import TaskFilter, TaskRecord
-from support.asking import all_events
+from support.stores.calls import all_events
 
 
 def told(delivery: Delivery) -> tuple[Any, ...]:

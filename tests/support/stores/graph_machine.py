@@ -18,8 +18,8 @@ from stem.core.outcome import Block, Cancelled, Dead, Done, Requeue, Retry, Sett
 from stem.core.prerequisites import JOIN, OnFailure, first_cause
 from stem.core.record import TaskError, TaskRecord
 from support.builders import a_push
-from support.facts import fact, known
-from support.twins import HOUR, QUEUES, Twins, seldom
+from support.stores.model_machine import HOUR, QUEUES, Twins, seldom
+from support.stores.snapshot import fact, known
 
 T = TypeVar("T")
 LATE = "late"  # the queue of all that expires before it can start

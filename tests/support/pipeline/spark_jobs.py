@@ -21,7 +21,7 @@ from stem.core.record import TaskRecord
 from stem.pipeline.spark import class_archive, java
 from support.servers import free_port
 from support.until import until
-from support.working import Desk, WorkerProcess, worker_process
+from support.workers.processes import Desk, WorkerProcess, worker_process
 
 APP = "support.worker_apps.sparkling:app"
 START_SECONDS = 90.0  # of a JVM, on a machine where others start theirs

@@ -19,10 +19,10 @@ from stem.core.lifecycle import State
 from stem.core.outcome import Cancelled, Dead, Done, Requeue, Retry, Settlement
 from stem.core.record import TaskError, TaskFilter, TaskRecord
 from stem.core.settings.app import Settings
-from support.arrows import walk
-from support.asking import let_time_pass
 from support.builders import a_push
-from support.facts import epitaph, fact, known, told
+from support.stores.calls import let_time_pass
+from support.stores.lifecycle_check import walk
+from support.stores.snapshot import epitaph, fact, known, told
 from support.until import until
 
 IS_DEEP = os.environ.get("STEM_HYPOTHESIS") == "deep"

@@ -11,11 +11,11 @@ from pathlib import Path
 import psycopg
 import redis
 
-from support.beside import Errand
-from support.errands import keep_the_file_locked
-from support.hanging_proxy import HangingProxy
+from support.background import Errand
 from support.servers import PostgresServer, RedisServer
+from support.stores.process_targets import keep_the_file_locked
 from support.until import until
+from support.web.hanging_proxy import HangingProxy
 
 
 class Outage(ABC):

@@ -21,7 +21,7 @@ from stem.core.record import TaskRecord
 from stem.core.settings.app import Settings
 from support.builders import a_push
 from support.until import until
-from support.working import WorkerProcess
+from support.workers.processes import WorkerProcess
 
 APP = "support.worker_apps.ledger:app"
 

@@ -7,9 +7,9 @@ from stem.contracts.store import Store
 from stem.core.delivery import DeadFilter
 from stem.core.lifecycle import TERMINAL, EventKind, State
 from stem.core.record import TaskFilter, TaskRecord
-from support.arrows import walk
 from support.builders import a_push, done
-from support.facts import lives
+from support.stores.lifecycle_check import walk
+from support.stores.snapshot import lives
 
 NEVER = 1_000_000  # deaths that a task may survive here: the disaster is ours, not the task's
 

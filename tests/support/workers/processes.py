@@ -22,12 +22,12 @@ from stem.runtime.log import LogWriter
 from stem.worker.supervisor import Worker
 from support.until import until
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 UP_SECONDS = 30.0
 
 
 class WorkerProcess:
-    """`python -m support.working`: a worker as a service manager would run it, its log in a file."""
+    """`python -m support.workers.processes`: a worker as a service manager would run it, its log in a file."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class WorkerProcess:
         self._family: list[psutil.Process] = []
         with log.open("ab") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "support.working", app_path, json.dumps(options)],
+                [sys.executable, "-m", "support.workers.processes", app_path, json.dumps(options)],
                 env={**environment(url, namespace), **(variables or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=file,

@@ -5,8 +5,8 @@ from stem.core.delivery import Delivery
 from stem.core.event import Event
 from stem.core.lifecycle import State
 from stem.core.record import TaskError
-from support.asking import WORKER, claim, depth, events_of, state
 from support.builders import cancelled, dead, done
+from support.stores.calls import WORKER, claim, depth, events_of, state
 
 
 def take(store: Store, *ids: str, queue: str = "default") -> list[Delivery]:

@@ -6,7 +6,7 @@ from threading import Barrier
 from typing import NamedTuple
 
 from stem.contracts.limiter import Bucket, Place
-from support.errands import Open
+from support.stores.process_targets import Open
 
 
 class Hammering(NamedTuple):

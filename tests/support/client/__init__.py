@@ -1,0 +1,1 @@
+"""Apps, canvases and schedules in tests."""

@@ -1,0 +1,1 @@
+"""Questions of tests to the source and the built package."""

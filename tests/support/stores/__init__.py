@@ -1,0 +1,1 @@
+"""Stores in tests: short calls, comparisons, outages."""

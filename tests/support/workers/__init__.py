@@ -1,0 +1,1 @@
+"""Real workers in tests."""
