@@ -25,7 +25,7 @@ from support.working import TESTS, environment
 
 SECONDS = float(os.environ.get("STEM_CAMPAIGN_SECONDS", "3"))
 APP = "support.worker_apps.composing_shop:app"
-CANVASES = 6
+CANVASES = 2
 
 
 @pytest.fixture

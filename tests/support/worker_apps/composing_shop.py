@@ -49,11 +49,11 @@ def sprout(ctx: TaskContext, seed: int) -> int:
 @app.task(name="swap", max_retries=10)
 def swap(ctx: TaskContext, seed: int) -> None:
     """Is replaced by another canvas, whose tasks may be replaced as well."""
-    ctx.replace(random_canvas(random.Random(seed), depth=2))
+    ctx.replace(random_canvas(random.Random(seed), depth=1))
 
 
 def random_leaf(dice: random.Random) -> Canvas[Any]:
-    match dice.randrange(10):
+    match dice.randrange(25):
         case 0:
             return sprout.si(dice.randrange(1000))
         case 1:
