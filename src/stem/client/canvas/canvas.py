@@ -52,7 +52,9 @@ class Canvas(ABC, Generic[R_co]):
         return self._changed(errors=(*self.errors, checked(callback)))
 
     def named(self, name: str) -> Self:
-        """Return it with a name by which people know the whole."""
+        """Return it with a name by which people know the whole. Raises InvalidTask."""
+        if not isinstance(name, str) or not name:
+            raise InvalidTask(f"The name of a canvas is {name!r}; give it as text.")
         return self._changed(name=name)
 
     def __or__(self, other: "Canvas[S]") -> "Chain[S]":
