@@ -165,7 +165,9 @@ class CanvasHandle(Generic[R_co]):
         found = None if cause is None else self._get(cause)
         if found is None or found.state not in (State.FAILED, State.CANCELLED):
             # It was mended, and something else has failed since.
-            found = next((each for each in self._all_records(record) if each.state is State.FAILED), found)
+            found = next(
+                (each for each in self._all_records(record, with_aside=False) if each.state is State.FAILED), found
+            )
         return failure_of(found if found is not None and found.state is not State.SUCCEEDED else record)
 
     def _still_going(self, record: TaskRecord) -> list[str]:
@@ -178,7 +180,7 @@ class CanvasHandle(Generic[R_co]):
             return []
         if not found.is_terminal:
             return [cause]
-        going = [each.id for each in self._all_records(record) if not each.is_terminal]
+        going = [each.id for each in self._all_records(record, with_aside=False) if not each.is_terminal]
         # Between its success and this look the whole may have ended.
         return going[:CHUNK] or ([self.id] if self._root.status().state is State.SUCCEEDED else [])
 
@@ -204,10 +206,11 @@ class CanvasHandle(Generic[R_co]):
         failures = [FailedMember(record.id, record.name, record.error) for record in failed]
         return CanvasStatus(self.id, shape.name, state, counts.total(), dict(counts), failures)
 
-    def _all_records(self, root: TaskRecord) -> list[TaskRecord]:
+    def _all_records(self, root: TaskRecord, *, with_aside: bool = True) -> list[TaskRecord]:
         """Its members, the callbacks aside, and what was added to them."""
         shape = read_shape(self._store_connection.store, root)
-        records = {record.id: record for record in self._records([*self._members(shape), *shape.tasks(aside=True)])}
+        ids = [*self._members(shape), *(shape.tasks(aside=True) if with_aside else ())]
+        records = {record.id: record for record in self._records(ids)}
         if any(_has_grown(shape, record) for record in records.values()):
             records |= {record.id: record for record in self._added(root, shape)}
         return list(records.values())

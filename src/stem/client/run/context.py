@@ -348,12 +348,16 @@ def current_task() -> TaskContext:
     return context
 
 
+def no_signature(part: Any) -> InvalidTask:
+    hint = f"; write {part.__name__}.s(…)" if hasattr(part, "si") and hasattr(part, "__name__") else ""
+    return InvalidTask(f"A canvas is made of signatures, and this is of type {type(part).__name__}{hint}.")
+
+
 def _composed(canvas: Any) -> "Canvas[Any]":
     """Raises InvalidTask. A canvas is known by what it can do, because its class is built on this one."""
-    if hasattr(canvas, "replacement"):
-        return cast("Canvas[Any]", canvas)
-    hint = f"; write {canvas.__name__}.s(…)" if hasattr(canvas, "si") and hasattr(canvas, "__name__") else ""
-    raise InvalidTask(f"A canvas is made of signatures, and this is of type {type(canvas).__name__}{hint}.")
+    if not hasattr(canvas, "replacement"):
+        raise no_signature(canvas)
+    return cast("Canvas[Any]", canvas)
 
 
 def key_of(app: "Stem", delivery: Delivery) -> str:
