@@ -99,6 +99,8 @@ def test_a_singleton_has_one_place_for_each_key(app: Stem) -> None:
         ({"debounce": 5, "debounce_max": 4}, "raise it"),
         ({"key": "what"}, "without unique"),
         ({"debounce": 5, "key": [7]}, "name arguments"),
+        ({"debounce": 5, "key": 7}, "name arguments"),
+        ({"debounce": 5, "key": "header:"}, "name arguments"),
         ({"singleton": 1}, "use True or False"),
         ({"singleton": True, "max_concurrency": 2}, "leave out max_concurrency"),
         ({"debounce": 5, "key": "nobody"}, "has no parameter 'nobody'"),

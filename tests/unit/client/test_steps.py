@@ -181,6 +181,33 @@ def test_two_steps_of_one_name_are_refused(app: Stem) -> None:
             twice.enqueue().get(0)
 
 
+def test_a_step_that_cannot_be_recorded_or_skipped_as_a_whole_is_refused(app: Stem) -> None:
+    async def later() -> int:
+        return 1
+
+    @app.task(name="wrong", max_retries=0)
+    def wrong(ctx: TaskContext, mode: str) -> None:
+        functions: dict[str, Any] = {
+            "sleeps": lambda: ctx.sleep(1),
+            "waits": lambda: ctx.wait_event("e", timeout=1),
+            "async": later,
+            "none": None,
+        }
+        ctx.step("pay", functions[mode])
+
+    @app.task(name="awrong", max_retries=0)
+    async def awrong(ctx: TaskContext) -> None:
+        await ctx.astep("pay", lambda: ctx.asleep(1))
+
+    reasons = {"sleeps": "sleeps or waits", "waits": "sleeps or waits", "async": "await ctx.astep", "none": "be called"}
+    with eager(app):
+        for mode, reason in reasons.items():
+            with pytest.raises(TaskFailed, match=rf"Step 'pay' .*{reason}"):
+                wrong.enqueue(mode).get(0)
+        with pytest.raises(TaskFailed, match="Step 'pay' sleeps or waits"):
+            awrong.enqueue().get(0)
+
+
 def test_a_task_that_would_expire_while_it_waits_says_so(app: Stem) -> None:
     @app.task(name="slow", max_retries=0)
     def slow(ctx: TaskContext, seconds: float) -> str:

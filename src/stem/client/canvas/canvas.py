@@ -10,6 +10,7 @@ from stem.client.canvas.builder import OF_WHOLE, TIMING, Builder, Building, Scop
 from stem.client.canvas.form import checked_options, plain_options
 from stem.client.canvas.handle import CanvasHandle
 from stem.client.canvas.submit import asubmit, replacement, spawned_members, submit
+from stem.client.run.context import no_signature
 from stem.client.send.handle import TaskHandle
 from stem.client.store_connection import StoreConnection
 from stem.client.task.options import CallOptions
@@ -52,7 +53,9 @@ class Canvas(ABC, Generic[R_co]):
         return self._changed(errors=(*self.errors, checked(callback)))
 
     def named(self, name: str) -> Self:
-        """Return it with a name by which people know the whole."""
+        """Return it with a name by which people know the whole. Raises InvalidTask."""
+        if not isinstance(name, str) or not name:
+            raise InvalidTask(f"The name of a canvas is {name!r}; give it as text.")
         return self._changed(name=name)
 
     def __or__(self, other: "Canvas[S]") -> "Chain[S]":
@@ -197,8 +200,7 @@ def checked(part: Any) -> Canvas[Any]:
     """Raises InvalidTask."""
     if isinstance(part, Canvas):
         return part
-    hint = f"; write {part.__name__}.s(…)" if hasattr(part, "si") and hasattr(part, "__name__") else ""
-    raise InvalidTask(f"A canvas is made of signatures, and this is of type {type(part).__name__}{hint}.")
+    raise no_signature(part)
 
 
 class Chain(Canvas[R_co]):

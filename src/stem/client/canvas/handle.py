@@ -82,7 +82,8 @@ class CanvasHandle(Generic[R_co]):
         members = list(self._members(shape))
         records = {record.id: record for record in self._records([*members, *shape.tasks(aside=True)])}
         status = self._status(root, shape, (records[id] for id in members if id in records))
-        return status, tree_lines(shape, records, self._added(root, shape, records.values()))
+        has_grown = any(_has_grown(shape, record) for record in records.values())
+        return status, tree_lines(shape, records, self._added(root, shape) if has_grown else ())
 
     def get(self, timeout: float | None = None) -> R_co:
         """Wait for the value. Raises TaskFailed or TaskCancelled with the first cause, WaitTimeout or (at once)
@@ -108,9 +109,8 @@ class CanvasHandle(Generic[R_co]):
         returns."""
         from stem.client.control import Control
 
-        root, shape = self._shape()
         # What would follow first, so that nothing is released meanwhile. The canvas itself ends with them.
-        records = self._with_added(root, shape, [*shape.tasks(aside=True), *reversed(list(self._members(shape)))])
+        records = reversed(self._all_records(self._root.status()))
         revoked = [record.id for record in records if not record.is_terminal and record.name not in JOINS]
         control = Control(self._store_connection)
         for start in range(0, len(revoked), CHUNK):
@@ -119,9 +119,7 @@ class CanvasHandle(Generic[R_co]):
 
     def resume(self) -> list[str]:
         """Replay the dead letters among its tasks, and return their ids; what they had held up runs after them."""
-        root, shape = self._shape()
-        records = self._with_added(root, shape, [*self._members(shape), *shape.tasks(aside=True)])
-        ids = [record.id for record in records if record.state is State.FAILED]
+        ids = [record.id for record in self._all_records(self._root.status()) if record.state is State.FAILED]
         replayed: list[str] = []
         for start in range(0, len(ids), CHUNK):
             where = DeadFilter(ids=tuple(ids[start : start + CHUNK]))
@@ -167,7 +165,9 @@ class CanvasHandle(Generic[R_co]):
         found = None if cause is None else self._get(cause)
         if found is None or found.state not in (State.FAILED, State.CANCELLED):
             # It was mended, and something else has failed since.
-            found = next((each for each in self._members_and_causes(record) if each.state is State.FAILED), found)
+            found = next(
+                (each for each in self._all_records(record, with_aside=False) if each.state is State.FAILED), found
+            )
         return failure_of(found if found is not None and found.state is not State.SUCCEEDED else record)
 
     def _still_going(self, record: TaskRecord) -> list[str]:
@@ -180,17 +180,9 @@ class CanvasHandle(Generic[R_co]):
             return []
         if not found.is_terminal:
             return [cause]
-        going = [each.id for each in self._members_and_causes(record) if not each.is_terminal]
+        going = [each.id for each in self._all_records(record, with_aside=False) if not each.is_terminal]
         # Between its success and this look the whole may have ended.
         return going[:CHUNK] or ([self.id] if self._root.status().state is State.SUCCEEDED else [])
-
-    def _members_and_causes(self, root: TaskRecord) -> Iterator[TaskRecord]:
-        """Its members, and those that cancelled some of them: these may have been spawned, or taken the place of others."""
-        causes: dict[str, None] = {}
-        for record in self._records(self._members(read_shape(self._store_connection.store, root))):
-            yield record
-            causes |= dict.fromkeys(_causes(record))
-        yield from self._records(causes)
 
     def _shape(self) -> tuple[TaskRecord, CanvasShape]:
         root = self._root.status()
@@ -199,33 +191,34 @@ class CanvasHandle(Generic[R_co]):
     def _status(self, root: TaskRecord, shape: CanvasShape, members: Iterable[TaskRecord]) -> CanvasStatus:
         counts: Counter[State] = Counter()
         failed: list[TaskRecord] = []
-        causes: dict[str, None] = {}
+        has_grown = False
         for record in members:
             counts[record.state] += 1
+            has_grown = has_grown or _has_grown(shape, record)
             if record.state is State.FAILED and len(failed) < MAX_FAILURES:
                 failed.append(record)
-            causes |= dict.fromkeys(_causes(record))
         state = _state(root, counts)
-        if state is State.CANCELLED:  # perhaps for what was spawned, or took the place of a member
-            found = list(self._records(causes))
-            failed = [record for record in found if record.state is State.FAILED][:MAX_FAILURES]
-            is_replayed = any(not record.is_terminal for record in found)
-            state = State.RUNNING if is_replayed else State.FAILED if failed else state
+        if state is State.CANCELLED and has_grown:
+            added = self._added(root, shape)
+            failed = [record for record in added if record.state is State.FAILED][:MAX_FAILURES]
+            is_going = any(not record.is_terminal for record in added)
+            state = State.RUNNING if is_going else State.FAILED if failed else state
         failures = [FailedMember(record.id, record.name, record.error) for record in failed]
         return CanvasStatus(self.id, shape.name, state, counts.total(), dict(counts), failures)
 
-    def _with_added(self, root: TaskRecord, shape: CanvasShape, ids: Iterable[str]) -> list[TaskRecord]:
+    def _all_records(self, root: TaskRecord, *, with_aside: bool = True) -> list[TaskRecord]:
+        """Its members, the callbacks aside, and what was added to them."""
+        shape = read_shape(self._store_connection.store, root)
+        ids = [*self._members(shape), *(shape.tasks(aside=True) if with_aside else ())]
         records = {record.id: record for record in self._records(ids)}
-        records |= {record.id: record for record in self._added(root, shape, records.values())}
+        if any(_has_grown(shape, record) for record in records.values()):
+            records |= {record.id: record for record in self._added(root, shape)}
         return list(records.values())
 
-    def _added(self, root: TaskRecord, shape: CanvasShape, known: Iterable[TaskRecord]) -> list[TaskRecord]:
-        """What was spawned, or took the place of tasks, while the canvas ran, with its joins, oldest first. There are no such
-        records to look for unless one of those that are known was replaced, or is none of the shape's own."""
-        own = {id for entry in shape.entries for id in entry.ids}
-        if all(record.id in own and (VALUE_OF not in record.meta or PASSED in record.meta) for record in known):
-            return []
-        own.update(shape.joins())
+    def _added(self, root: TaskRecord, shape: CanvasShape) -> list[TaskRecord]:
+        """What was spawned, or took the place of tasks, while the canvas ran, with its joins, oldest first. They are looked for
+        among all records since then, so only a canvas that has grown is asked for them."""
+        own = shape.own_ids.union(shape.joins())
         found = members_found(self._store_connection.store, root, since=root.enqueued_at)
         return [record for record in found if record.id not in own][::-1]
 
@@ -248,9 +241,9 @@ class CanvasHandle(Generic[R_co]):
             yield from (found[id] for id in part if id in found)
 
 
-def _causes(record: TaskRecord) -> list[str]:
-    cause = first_cause(record.error) if record.state is State.CANCELLED else None
-    return [] if cause is None else [cause]
+def _has_grown(shape: CanvasShape, record: TaskRecord) -> bool:
+    """Whether the record of a member says that there are others beyond the shape."""
+    return record.id not in shape.own_ids or (VALUE_OF in record.meta and PASSED not in record.meta)
 
 
 def _state(root: TaskRecord, counts: Counter[State]) -> State:

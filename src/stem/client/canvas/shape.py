@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -28,9 +29,14 @@ class ShapeEntry(msgspec.Struct, frozen=True):
     aside: bool = False
 
 
-class CanvasShape(msgspec.Struct, frozen=True):
+class CanvasShape(msgspec.Struct, frozen=True, dict=True):
     name: str | None
     entries: list[ShapeEntry]
+
+    @cached_property
+    def own_ids(self) -> frozenset[str]:
+        """All of its tasks, those aside included."""
+        return frozenset(id for entry in self.entries for id in entry.ids)
 
     def tasks(self, *, aside: bool) -> Iterator[str]:
         """The ids of its tasks, in the order of the composition; the callbacks aside or all others."""

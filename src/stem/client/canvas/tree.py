@@ -187,12 +187,11 @@ def _nodes(entries: Iterable[ShapeEntry]) -> list[_Node]:
 
 def _by_origin(shape: CanvasShape, added: Sequence[TaskRecord]) -> dict[str, list[TaskRecord]]:
     """The tasks that were added, by the task of the shape that they came from, perhaps over others that were added."""
-    own = {id for entry in shape.entries for id in entry.ids}
     origins: dict[str, str] = {}
     found: dict[str, list[TaskRecord]] = {}
     for record in added:
         parent = str(record.meta.get(PARENT_ID))
-        origins[record.id] = origin = parent if parent in own else origins.get(parent, parent)
+        origins[record.id] = origin = parent if parent in shape.own_ids else origins.get(parent, parent)
         if record.name not in JOINS:
             found.setdefault(origin, []).append(record)
     return found

@@ -54,6 +54,8 @@ class Workflow(Canvas[dict[str, Any]]):
             raise InvalidTask(f"A node of workflow {self.name} is named {name!r}; give each a name of its own.")
         if isinstance(after, str | WorkflowNode):
             raise InvalidTask(f"after of node {name} is one node; give a list: after=[…].")
+        if not isinstance(inputs or {}, Mapping):
+            raise InvalidTask(f"inputs of node {name} is no mapping; give parameters and nodes: inputs={{'x': node}}.")
         taken = {parameter: _name_of(node) for parameter, node in (inputs or {}).items()}
         node = WorkflowNode(name, checked(canvas), tuple(map(_name_of, after)), taken)
         self.nodes[name] = node

@@ -1,13 +1,13 @@
 """The context of a running task: its facts, progress, heartbeats and follow-up calls."""
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from datetime import timedelta
 from threading import Lock
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 import msgspec
 
@@ -224,15 +224,7 @@ class TaskContext:
 
     async def astep(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """As `step`, for an async function."""
-        import asyncio
-
-        known = await asyncio.to_thread(self._steps.find, name)
-        if known is not None:
-            return msgspec.json.decode(known)
-        value = function(*args, **kwargs)
-        if isinstance(value, Awaitable):
-            value = await value
-        return await asyncio.to_thread(self._steps.keep, name, value)
+        return await self._steps.astep(name, function, args, kwargs)
 
     def sleep(self, duration: float | timedelta | str) -> None:
         """Sleep without holding a slot: the attempt ends here and the task begins again later, without spending an attempt. It
@@ -267,7 +259,7 @@ class TaskContext:
     def replace(self, canvas: "Canvas[Any]") -> NoReturn:
         """End this attempt and put a signature or canvas in the place of the task: what waits for the task waits for it, and
         gets its value. Stored with the end of the attempt. Raises UsageError, InvalidTask."""
-        pushes, by = canvas.replacement(self)
+        pushes, by = _composed(canvas).replacement(self)
         self.follow_ups += tuple(pushes)
         self.ending_meta = {**self.ending_meta, VALUE_OF: by}
         raise ReplaceRequested(by)
@@ -282,7 +274,7 @@ class TaskContext:
             )
         handles: list[TaskHandle[Any]] = []
         for canvas in canvases:
-            pushes, added = canvas.spawned(self, join_id)
+            pushes, added = _composed(canvas).spawned(self, join_id)
             self.follow_ups += tuple(pushes)
             handles += added
         return handles
@@ -367,6 +359,18 @@ def current_task() -> TaskContext:
             "No task is running here; call this from a task's function (in a test: enqueue it within stem.testing.eager)."
         )
     return context
+
+
+def no_signature(part: Any) -> InvalidTask:
+    hint = f"; write {part.__name__}.s(…)" if hasattr(part, "si") and hasattr(part, "__name__") else ""
+    return InvalidTask(f"A canvas is made of signatures, and this is of type {type(part).__name__}{hint}.")
+
+
+def _composed(canvas: Any) -> "Canvas[Any]":
+    """Raises InvalidTask. A canvas is known by what it can do, because its class is built on this one."""
+    if not hasattr(canvas, "replacement"):
+        raise no_signature(canvas)
+    return cast("Canvas[Any]", canvas)
 
 
 def key_of(app: "Stem", delivery: Delivery) -> str:

@@ -1,7 +1,9 @@
 """Durable steps of a running task: results that a later attempt finds again, sleeps, and events from outside."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -25,6 +27,26 @@ log = logging.getLogger("stem.task")
 MAX_NAME = 200
 SLEEP, WAIT = "sleep:", "wait:"  # begin the names of steps that remember until when a task sleeps or waits
 RESERVED = (EVENT, SLEEP, WAIT)
+
+
+_step_name: ContextVar[str | None] = ContextVar("step", default=None)  # of the step whose function runs
+
+
+@contextmanager
+def _running(name: str, function: object) -> Iterator[None]:
+    if not callable(function):
+        raise InvalidTask(f"Step {name!r} is given {function!r}, which cannot be called; pass the function itself.")
+    token = _step_name.set(name)
+    try:
+        yield
+    finally:
+        _step_name.reset(token)
+
+
+def _refuse_inside_of_a_step() -> None:
+    """A step that was recorded is skipped, and with it the waits inside: later ones would be taken for these."""
+    if (name := _step_name.get()) is not None:
+        raise UsageError(f"Step {name!r} sleeps or waits for an event; do that between steps.")
 
 
 class Suspension(BaseException):
@@ -60,7 +82,26 @@ class StepLog:
 
     def step(self, name: str, function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         known = self.find(name)
-        return msgspec.json.decode(known) if known is not None else self.keep(name, function(*args, **kwargs))
+        if known is not None:
+            return msgspec.json.decode(known)
+        with _running(name, function):
+            value = function(*args, **kwargs)
+        if isinstance(value, Coroutine):
+            value.close()
+            raise InvalidTask(f"Step {name!r} is an async function; call it with await ctx.astep(…).")
+        return self.keep(name, value)
+
+    async def astep(self, name: str, function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        import asyncio
+
+        known = await asyncio.to_thread(self.find, name)
+        if known is not None:
+            return msgspec.json.decode(known)
+        with _running(name, function):
+            value = function(*args, **kwargs)
+            if isinstance(value, Awaitable):
+                value = await value
+        return await asyncio.to_thread(self.keep, name, value)
 
     def find(self, name: str) -> msgspec.Raw | None:
         """Return the recorded result. Raises InvalidTask for a name that cannot be one."""
@@ -82,6 +123,7 @@ class StepLog:
     def sleep(self, duration: float | timedelta | str) -> None:
         """Return if the sleep is over; else raise Suspension. Sleeps are told apart by their order."""
         seconds = checked_seconds("The length of a sleep", duration)
+        _refuse_inside_of_a_step()
         self._sleeps += 1
         left = self._left(f"{SLEEP}{self._sleeps}", seconds)
         if left > 0:
@@ -91,6 +133,7 @@ class StepLog:
     def wait_event(self, name: str, timeout: float | timedelta | str | None) -> Any:
         """Return the data of the event; raise Suspension until it was sent, or EventTimeout."""
         check_event_name(name)
+        _refuse_inside_of_a_step()
         seconds = MAX_SECONDS if timeout is None else checked_seconds("The timeout of wait_event", timeout)
         connection = self._app.store_connection
         stored_as: str | None = event_name(name, connection.keyring)

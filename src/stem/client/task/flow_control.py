@@ -1,6 +1,6 @@
 """The options of a task that decide which of its calls run: `key`, `debounce`, `singleton` and `cancel_running`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from stem.client.task.options import TaskOptions, check_concurrency
@@ -65,8 +65,8 @@ def check_key(key: tuple[str, ...] | None, signature: FunctionSignature) -> None
 def _key(key: Any) -> tuple[str, ...] | None:
     if key is None:
         return None
-    parts = (key,) if isinstance(key, str) else tuple(key)
-    if not all(isinstance(part, str) and part for part in parts):
+    parts = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, Iterable) else (key,)
+    if not all(isinstance(part, str) and part not in ("", HEADER) for part in parts):
         raise InvalidTask(f'key is {key!r}; name arguments, or headers as "header:NAME".')
     return parts
 

@@ -225,6 +225,23 @@ def test_members_are_spawned_in_order_and_only_inside_of_a_group(kit: Kit) -> No
         more.s(1).submit().get()
 
 
+def test_only_a_canvas_replaces_a_task_or_is_spawned_by_it(kit: Kit) -> None:
+    @kit.app.task(max_retries=0)
+    def wrong(ctx: TaskContext, spawns: bool) -> None:
+        given: Any = kit.add
+        if spawns:
+            ctx.spawn(given)
+        ctx.replace(given)
+
+    for spawns in (True, False):
+        with pytest.raises(TaskFailed, match=r"this is of type Task; write add\.s\(…\)"):
+            group(wrong.s(spawns)).submit().get()
+    with pytest.raises(InvalidTask, match="inputs of node b is no mapping"):
+        workflow("w").add("b", kit.add.s(), inputs=["a"])  # type: ignore[arg-type]
+    with pytest.raises(InvalidTask, match="give it as text"):
+        kit.add.s(1).named(5)  # type: ignore[arg-type]
+
+
 def test_a_signed_canvas_runs_and_its_tasks_pass_the_middleware() -> None:
     signed = Stem(
         "memory://signed-canvas", signing_keys="k1:hmac-sha256:" + "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTEyMzQ="
