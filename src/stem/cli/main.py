@@ -27,6 +27,7 @@ NOUNS = (
     "config",
     "pipeline",
     "dashboard",
+    "migrate",
     "completion",
 )  # a file each
 INTERRUPTED = 130
