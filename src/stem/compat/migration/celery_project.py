@@ -20,7 +20,9 @@ _APPS_OF_OTHERS = {
     "django_celery_beat": "Its schedules are imported once by: stem migrate django-celery-beat --app MODULE:NAME.",
     "django_celery_results": "Results are kept with the tasks; read them with AsyncResult, and remove the app.",
 }
-_IMPORT = re.compile(r"^(\s*(?:from|import)\s+)celery\b")
+PLAIN = "from stem.compat import celery"  # for `import celery`, which binds that name
+_FROM = re.compile(r"^(\s*(?:from|import)\s+)celery\b")
+_PLAIN = re.compile(r"^(\s*)import celery[ \t]*(?=#|\r?\n|$)")
 
 
 def read_project(path: Path) -> Findings:
@@ -51,7 +53,8 @@ def rewrite(path: Path) -> list[str]:
         lines = before.splitlines(keepends=True)
         for node in ast.walk(ast.parse(before)):
             if isinstance(node, ast.Import | ast.ImportFrom):
-                lines[node.lineno - 1] = _IMPORT.sub(rf"\1{BRIDGE}", lines[node.lineno - 1])
+                line = _PLAIN.sub(rf"\1{PLAIN}", lines[node.lineno - 1])
+                lines[node.lineno - 1] = _FROM.sub(rf"\1{BRIDGE}", line)
         if (after := "".join(lines)) != before:
             file.write_text(after)
             changed.append(str(file))
@@ -104,8 +107,7 @@ class _Reader:
         if (sentence := _refused_module(name.name)) is not None:
             return self._refused(node, f"import {name.name}", sentence)
         if name.asname is None:
-            sentence = f"`import {name.name}` binds the name celery; write: from stem.compat import celery."
-            return self._refused(node, f"import {name.name}", sentence)
+            return Finding(self._file, node.lineno, Verdict.WORKS, f"import {name.name}", f"Write {PLAIN}.")
         why = f"Write {BRIDGE}{name.name.removeprefix('celery')}."
         return Finding(self._file, node.lineno, Verdict.WORKS, f"import {name.name} as {name.asname}", why)
 
