@@ -104,7 +104,9 @@ def _print(findings: "Findings", changed: list[str], *, is_written: bool) -> Non
     for file, why in findings.unreadable.items():
         click.echo(f"Not read: {file}: {why}")
     lines = len({(each.file, each.line) for each in works})
-    click.echo(f"{findings.files} files: {lines} import lines work with the bridge, {len(differs)} notes, {len(refused)} refused.")
+    click.echo(
+        f"{findings.files} files: {lines} import lines work with the bridge, {len(differs)} notes, {len(refused)} refused."
+    )
     if is_written:
         click.echo(f"Changed the import lines of {len(changed)} files.")
     elif works:

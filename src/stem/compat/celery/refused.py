@@ -72,6 +72,7 @@ TASK = {
     "chunks_of": "Use task.chunks(items, size).",
     "Strategy": "Workers run tasks in processes of their own; there is no strategy to replace.",
     "Request": "Read self.request; there is no class of requests to replace.",
+    "push_request": "Call task.apply(…), which has a request.",
     "send_event": "Report with self.update_state(state=…, meta=…), or log; the event log is app.stem.events.",
     "send_events": "Every task has events; follow them with app.stem.events.subscribe().",
     "shadow_name": "Give the task a name: @app.task(name=…).",

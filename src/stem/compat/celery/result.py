@@ -433,4 +433,8 @@ def _told(record: TaskRecord) -> dict[str, Any]:
     """What `update_state` said last; empty if nothing."""
     progress = record.meta.get("progress")
     told = progress.get("celery") if isinstance(progress, dict) else None
-    return {"state": told["state"], "meta": from_wire(told.get("meta"))} if isinstance(told, dict) and told.get("state") else {}
+    return (
+        {"state": told["state"], "meta": from_wire(told.get("meta"))}
+        if isinstance(told, dict) and told.get("state")
+        else {}
+    )

@@ -22,7 +22,7 @@ _APPS_OF_OTHERS = {
 }
 PLAIN = "from stem.compat import celery"  # for `import celery`, which binds that name
 _FROM = re.compile(r"^(\s*(?:from|import)\s+)celery\b")
-_PLAIN = re.compile(r"^(\s*)import celery[ \t]*(?=#|\r?\n|$)")
+_PLAIN = re.compile(r"^(\s*)import celery(?=[ \t]*(?:#|\r?\n|$))")
 
 
 def read_project(path: Path) -> Findings:
@@ -39,7 +39,7 @@ def read_project(path: Path) -> Findings:
         except (SyntaxError, ValueError, RecursionError, OSError) as error:
             unreadable[name] = str(error)
         else:
-            found += sorted(_Reader(name, tree).findings(), key=lambda each: each.line)
+            found += sorted(_SourceReader(name, tree).findings(), key=lambda each: each.line)
     return Findings(len(files), found, unreadable)
 
 
@@ -61,12 +61,12 @@ def rewrite(path: Path) -> list[str]:
     return changed
 
 
-class _Reader:
+class _SourceReader:
     """Reads one file."""
 
     def __init__(self, file: str, tree: ast.Module) -> None:
         self._file, self._tree = file, tree
-        self._apps = {name for name in _apps_in(tree)} | {"current_app"}
+        self._apps = {*_apps_in(tree), "current_app"}
 
     def findings(self) -> Iterator[Finding]:
         for node in ast.walk(self._tree):
@@ -84,9 +84,13 @@ class _Reader:
                 case ast.Assign(targets=[target], value=value):
                     yield from self._assigned(node, target, value)
                 case ast.AsyncFunctionDef(decorator_list=decorators) if any(map(_is_task, decorators)):
-                    yield self._refused(node, f"async def {node.name}", "Declare it on app.stem: @app.stem.task, which runs coroutines.")
+                    yield self._refused(
+                        node, f"async def {node.name}", "Declare it on app.stem: @app.stem.task, which runs coroutines."
+                    )
                 case ast.Constant(value=str(text)):
                     yield from self._text(node, text)
+                case _:
+                    pass
 
     def _names(self, node: ast.ImportFrom, module: str, names: list[str]) -> Iterator[Finding]:
         if (sentence := _refused_module(module)) is not None:
@@ -99,7 +103,9 @@ class _Reader:
                 sentence = str(error)
             what = f"from {module} import {name}"
             if sentence is None:
-                yield Finding(self._file, node.lineno, Verdict.WORKS, what, f"Write {BRIDGE}{module.removeprefix('celery')}.")
+                yield Finding(
+                    self._file, node.lineno, Verdict.WORKS, what, f"Write {BRIDGE}{module.removeprefix('celery')}."
+                )
             else:
                 yield self._refused(node, what, sentence)
 
@@ -158,7 +164,9 @@ class _Reader:
     def _text(self, node: ast.Constant, text: str) -> Iterator[Finding]:
         scheme = text.partition("://")[0].lower()
         if "://" in text and scheme in BROKERS:
-            sentence = "Stem keeps tasks in SQLite, Redis or Postgres; set broker_url or STEM_BROKER_URL to one of them."
+            sentence = (
+                "Stem keeps tasks in SQLite, Redis or Postgres; set broker_url or STEM_BROKER_URL to one of them."
+            )
             yield self._refused(node, f"{scheme}://… ({BROKERS[scheme]})", sentence)
         elif text in _APPS_OF_OTHERS:
             yield Finding(self._file, node.lineno, Verdict.DIFFERS, text, _APPS_OF_OTHERS[text])

@@ -51,10 +51,16 @@ def _entry(app: BridgedStem, row: Any) -> ScheduleEntry:
     found = schedule_options(app.bridge.conf, row.name, form)
     if row.crontab is not None:
         found["time_zone"] = str(row.crontab.timezone)
-    one_off = {"max_runs": 1} if row.one_off else {}
+    if row.one_off:
+        found["max_runs"] = 1
     spec = f"at {row.clocked.clocked_time.isoformat()}" if row.clocked is not None else schedule_spec(form)
     entry = ScheduleEntry(
-        task=row.task, spec=spec, is_enabled=row.enabled, starts_at=row.start_time, note=row.description[:200], **found, **one_off
+        task=row.task,
+        spec=spec,
+        is_enabled=row.enabled,
+        starts_at=row.start_time,
+        note=row.description[:200],
+        **found,
     )
     return check_entry(entry)
 

@@ -298,7 +298,9 @@ def made_task(
     """An object of a class of its own, with the options as attributes. Raises InvalidTask."""
     options = dict(options)
     if inspect.iscoroutinefunction(function):
-        raise InvalidTask(f"Task {function.__qualname__} is an async def, which Celery cannot run; use app.stem's @app.task.")
+        raise InvalidTask(
+            f"Task {function.__qualname__} is an async def, which Celery cannot run; use app.stem's @app.task."
+        )
     base, is_bound = options.pop("base", None) or base, options.pop("bind", False)
     name = options.pop("name", None) or name_of(function.__name__, function.__module__)
     _refuse_options(name, options)
@@ -335,7 +337,9 @@ def _shared(function: Callable[..., Any], options: Mapping[str, Any]) -> CeleryT
 
 def _refuse_options(name: str, options: Mapping[str, Any]) -> None:
     if options.get("serializer") not in (None, "json"):
-        raise NotBridged(f"Task {name} has serializer={options['serializer']!r}, and Stem carries JSON only; leave it out.")
+        raise NotBridged(
+            f"Task {name} has serializer={options['serializer']!r}, and Stem carries JSON only; leave it out."
+        )
     if options.get("pydantic"):
         raise NotBridged(f"Task {name} has pydantic=True; annotate a task of app.stem, which decodes models by itself.")
 
@@ -360,7 +364,10 @@ def _starmap(task: str, it: list[Any]) -> list[Any]:
 
 def _built_in() -> list[CeleryTask]:
     if not _MAPS:
-        _MAPS.extend(made_task(function, {"name": name}, CeleryTask, lambda name, _module: name) for name, function in ((canvas.MAP, _map), (canvas.STARMAP, _starmap)))
+        _MAPS.extend(
+            made_task(function, {"name": name}, CeleryTask, lambda name, _module: name)
+            for name, function in ((canvas.MAP, _map), (canvas.STARMAP, _starmap))
+        )
     return _MAPS
 
 

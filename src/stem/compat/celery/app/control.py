@@ -127,7 +127,9 @@ class Inspect:
 
     def _asked(self, command: str, payload: dict[str, Any], read: Callable[[dict[str, Any]], Any]) -> Any:
         answers = self._app.stem.control.ask(command, payload, workers=self._workers, timeout=self._timeout)
-        found = {name: read(dict(reply.payload or {})) for name, reply in answers.replies.items() if reply.status == "ok"}
+        found = {
+            name: read(dict(reply.payload or {})) for name, reply in answers.replies.items() if reply.status == "ok"
+        }
         return found or None
 
     def __getattr__(self, name: str) -> Any:

@@ -38,20 +38,25 @@ def send(app: Any, stem: BridgedStem, sig: Any) -> Any:
     """Send a signature or canvas, and return its result. Raises NotBridged, InvalidTask."""
     made, result = frozen(app, sig)
     one = canvas_of(app, stem, made)
-    found = running()
-    context = None if found is None else found.request.context
-    is_within = context is not None and context.store_connection is stem.store_connection
+    context = _context_within(stem)
     if isinstance(one, Signature) and not one.links and not one.errors:
         sender = one.sender.options(**one.options)
-        if is_within:
+        if context is not None:
             context.enqueue(sender, **one.kwargs)
         else:
             sender.enqueue(**one.kwargs)
-    elif is_within and not one.is_empty:
+    elif context is not None and not one.is_empty:
         context.enqueue(one)
     else:
         stem.submit(one)
     return result
+
+
+def _context_within(stem: BridgedStem) -> Any:
+    """The context of a task of the app that runs here: it sends over the worker's connection."""
+    found = running()
+    context = None if found is None else found.request.context
+    return context if context is not None and context.store_connection is stem.store_connection else None
 
 
 def canvas_of(app: Any, stem: BridgedStem, sig: Any, *, is_whole: bool = True) -> Canvas[Any]:
@@ -118,7 +123,11 @@ def _route(app: Any, sig: Any) -> dict[str, Any]:
         elif not isinstance(pattern, re.Pattern) or not pattern.match(sig["task"]):
             continue
         if route:
-            return {"queue": route} if isinstance(route, str) else {k: route[k] for k in ("queue", "priority") if k in route}
+            return (
+                {"queue": route}
+                if isinstance(route, str)
+                else {k: route[k] for k in ("queue", "priority") if k in route}
+            )
     return {}
 
 
