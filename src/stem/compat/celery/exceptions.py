@@ -45,7 +45,8 @@ class CeleryRetry(TaskPredicate):
         return f"Retry {self.humanize()}: {self.excs}" if self.excs else f"Retry {self.humanize()}"
 
 
-Retry = RetryTaskError = CeleryRetry
+Retry = CeleryRetry
+RetryTaskError = CeleryRetry
 
 
 class Ignore(TaskPredicate):
@@ -145,7 +146,8 @@ class WorkerTerminate(SystemExit):
     """Kept for imports; stop workers by a signal."""
 
 
-TaskError, Terminated = CeleryTaskError, TaskTerminated
+TaskError = CeleryTaskError
+Terminated = TaskTerminated
 for _name in (
     "Retry",
     "TaskError",

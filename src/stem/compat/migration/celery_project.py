@@ -70,27 +70,25 @@ class _SourceReader:
 
     def findings(self) -> Iterator[Finding]:
         for node in ast.walk(self._tree):
-            match node:
-                case ast.ImportFrom(module=str(module), names=names, level=0) if _is_celery(module):
-                    yield from self._names(node, module, [each.name for each in names])
-                case ast.Import(names=names):
-                    for each in names:
-                        if _is_celery(each.name):
-                            yield self._plain_import(node, each)
-                case ast.Call():
-                    yield from self._call(node)
-                case ast.Attribute():
-                    yield from self._attribute(node)
-                case ast.Assign(targets=[target], value=value):
-                    yield from self._assigned(node, target, value)
-                case ast.AsyncFunctionDef(decorator_list=decorators) if any(map(_is_task, decorators)):
-                    yield self._refused(
-                        node, f"async def {node.name}", "Declare it on app.stem: @app.stem.task, which runs coroutines."
-                    )
-                case ast.Constant(value=str(text)):
-                    yield from self._text(node, text)
-                case _:
-                    pass
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                yield from self._imported(node)
+            elif isinstance(node, ast.Call):
+                yield from self._call(node)
+            elif isinstance(node, ast.Attribute):
+                yield from self._attribute(node)
+            elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+                yield from self._assigned(node, node.targets[0], node.value)
+            elif isinstance(node, ast.AsyncFunctionDef) and any(map(_is_task, node.decorator_list)):
+                why = "Declare it on app.stem: @app.stem.task, which runs coroutines."
+                yield self._refused(node, f"async def {node.name}", why)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield from self._text(node, node.value)
+
+    def _imported(self, node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
+        if isinstance(node, ast.Import):
+            yield from (self._plain_import(node, each) for each in node.names if _is_celery(each.name))
+        elif node.module is not None and node.level == 0 and _is_celery(node.module):
+            yield from self._names(node, node.module, [each.name for each in node.names])
 
     def _names(self, node: ast.ImportFrom, module: str, names: list[str]) -> Iterator[Finding]:
         if (sentence := _refused_module(module)) is not None:
