@@ -5,8 +5,12 @@ from typing import NoReturn
 from stem.core.errors import UsageError
 
 
-class NotBridged(UsageError, AttributeError):
+class NotBridged(UsageError):
     """Something of Celery's that Stem does otherwise; the sentence names the replacement."""
+
+
+class NotAttribute(NotBridged, AttributeError):
+    """An attribute of Celery's that Stem does otherwise, so that `hasattr` says no."""
 
 
 class NotImportable(UsageError, ImportError):
@@ -168,7 +172,7 @@ BROKERS = {
 def refuse(table: dict[str, str], owner: str, name: str) -> NoReturn:
     """Raise what says why a name of Celery's is not here. Raises NotBridged, or AttributeError for one that nobody has."""
     if name in table:
-        raise NotBridged(f"{owner}.{name} is not part of the Celery bridge. {table[name]}")
+        raise NotAttribute(f"{owner}.{name} is not part of the Celery bridge. {table[name]}")
     raise AttributeError(f"{owner} has no attribute {name!r}.")
 
 

@@ -72,6 +72,8 @@ class BridgedStem(Stem):
             self._is_announced = True
             for signal in (signals.setup_logging, signals.worker_init, signals.worker_ready):
                 signal.send(sender=self.bridge)
+            if signals.worker_shutdown.has_listeners():
+                process.at_worker_end.append(lambda: signals.worker_shutdown.send(sender=self.bridge))
 
     @property
     def schedules(self) -> list[ScheduleEntry]:
