@@ -185,7 +185,15 @@ def test_the_signals_of_a_worker_are_sent_once_each(tmp_path: Path, monkeypatch:
     ledger = tmp_path / "ledger"
     monkeypatch.setenv("BROKER", f"sqlite:///{tmp_path}/stem.db")
     monkeypatch.setenv("LEDGER", str(ledger))
-    command = [BIN / "stem", "worker", "start", "--app", "signalled_project:app", "--concurrency", "1"]
+    command: list[str | Path] = [
+        BIN / "stem",
+        "worker",
+        "start",
+        "--app",
+        "signalled_project:app",
+        "--concurrency",
+        "1",
+    ]
     worker = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until(lambda: ledger.exists() and "process" in ledger.read_text(), seconds=60)

@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from stem.compat.celery.refused import SIGNALS, refuse_import
 
 log = logging.getLogger("stem.signals")
 
 Receiver = Callable[..., Any]
+R = TypeVar("R", bound=Receiver)
 
 
 class CelerySignal:
@@ -18,6 +19,10 @@ class CelerySignal:
         self.name = name
         self._receivers: dict[Any, tuple[Receiver, Any]] = {}
 
+    @overload
+    def connect(self, receiver: R, /, *, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> R: ...
+    @overload
+    def connect(self, *, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> Callable[[R], R]: ...
     def connect(self, *receivers: Receiver, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> Any:
         """Call the receiver from now on, for this sender or for all."""
         if not receivers:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from threading import RLock
-from typing import Any
+from typing import Any, overload
 
 from stem.compat.celery import canvas, current, result
 from stem.compat.celery.app.bridged import BridgedStem
@@ -88,6 +88,10 @@ class Celery:
 
     # Tasks
 
+    @overload
+    def task(self, function: Callable[..., Any], /) -> CeleryTask: ...
+    @overload
+    def task(self, **options: Any) -> Callable[[Callable[..., Any]], CeleryTask]: ...
     def task(self, *args: Any, **options: Any) -> Any:
         """Make a function a task: `@app.task`, or `@app.task(bind=True, …)`."""
         if len(args) == 1 and callable(args[0]) and not options:
@@ -319,6 +323,10 @@ def made_task(
     return made
 
 
+@overload
+def shared_task(function: Callable[..., Any], /) -> CeleryTask: ...
+@overload
+def shared_task(**options: Any) -> Callable[[Callable[..., Any]], CeleryTask]: ...
 def shared_task(*args: Any, **options: Any) -> Any:
     """Make a function a task of whichever app is current: for packages that make no app of their own."""
     if len(args) == 1 and callable(args[0]) and not options:
