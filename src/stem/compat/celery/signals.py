@@ -23,13 +23,15 @@ class CelerySignal:
     def connect(self, receiver: R, /, *, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> R: ...
     @overload
     def connect(self, *, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> Callable[[R], R]: ...
-    def connect(self, *receivers: Receiver, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> Any:
+    def connect(
+        self, receiver: Receiver | None = None, *, sender: Any = None, dispatch_uid: Any = None, **_options: Any
+    ) -> Any:
         """Call the receiver from now on, for this sender or for all."""
-        if not receivers:
-            return lambda receiver: self.connect(receiver, sender=sender, dispatch_uid=dispatch_uid)
-        key = dispatch_uid or (_identity(receivers[0]), id(sender))
-        self._receivers.setdefault(key, (receivers[0], sender))
-        return receivers[0]
+        if receiver is None:
+            return lambda each: self.connect(each, sender=sender, dispatch_uid=dispatch_uid)
+        key = dispatch_uid or (_identity(receiver), id(sender))
+        self._receivers.setdefault(key, (receiver, sender))
+        return receiver
 
     def disconnect(self, receiver: Any = None, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> bool:
         key = dispatch_uid or (_identity(receiver), id(sender))

@@ -22,14 +22,16 @@ class ReadSchedules(msgspec.Struct, frozen=True):
 def read_schedules(app: BridgedStem) -> ReadSchedules:
     """Read the tables of django-celery-beat through Django, which the app has set up. Raises UsageError."""
     try:
-        from django_celery_beat.models import PeriodicTask
+        from django.apps import apps
+
+        periodic_task = apps.get_model("django_celery_beat", "PeriodicTask")
     except Exception as error:
         raise UsageError(
             f"The tables of django-celery-beat cannot be read ({type(error).__name__}: {error}); set DJANGO_SETTINGS_MODULE, "
             "and keep 'django_celery_beat' in INSTALLED_APPS until its schedules are imported."
         ) from error
     entries, refused = [], {}
-    for row in PeriodicTask.objects.select_related("interval", "crontab", "solar", "clocked").order_by("name"):
+    for row in periodic_task.objects.select_related("interval", "crontab", "solar", "clocked").order_by("name"):
         if row.task.startswith("celery."):
             continue  # its own upkeep
         try:
