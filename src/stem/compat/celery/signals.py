@@ -18,9 +18,10 @@ class CelerySignal:
     def __init__(self, name: str) -> None:
         self.name = name
         self._receivers: dict[Any, tuple[Receiver, Any]] = {}
+        self.on_connect: Callable[[], object] | None = None  # connects it to what Stem tells, once somebody listens
 
     @overload
-    def connect(self, receiver: R, /, *, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> R: ...
+    def connect(self, receiver: R, *, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> R: ...
     @overload
     def connect(self, *, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> Callable[[R], R]: ...
     def connect(
@@ -31,6 +32,8 @@ class CelerySignal:
             return lambda each: self.connect(each, sender=sender, dispatch_uid=dispatch_uid)
         key = dispatch_uid or (_identity(receiver), id(sender))
         self._receivers.setdefault(key, (receiver, sender))
+        if self.on_connect is not None:
+            self.on_connect()
         return receiver
 
     def disconnect(self, receiver: Any = None, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> bool:

@@ -274,5 +274,5 @@ def _enqueued(call: stem_signals.EnqueuedCall) -> None:
         )
 
 
-stem_signals.isolate_started.connect(_isolate_started)
-stem_signals.after_enqueue.connect(_enqueued)
+signals.worker_process_init.on_connect = lambda: stem_signals.isolate_started.connect(_isolate_started)
+signals.after_task_publish.on_connect = lambda: stem_signals.after_enqueue.connect(_enqueued)
