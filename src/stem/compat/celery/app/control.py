@@ -122,7 +122,7 @@ class Inspect:
 
     def revoked(self) -> Any:
         with self._app.stem.store_connection.revokes() as revokes:
-            ids = [each.task_id for each in revokes.all()]
+            ids = [each.task_id for page in revokes.pages(0, 1000) for each in page]
         return self._asked("ping", {}, lambda _payload: ids)
 
     def _asked(self, command: str, payload: dict[str, Any], read: Callable[[dict[str, Any]], Any]) -> Any:
