@@ -1,4 +1,4 @@
-"""Uses that Celery's documentation teaches: calling, canvas, tasks, routing, periodic tasks, remote control; own examples of them."""
+"""Uses that Celery's documentation teaches: calling, canvas, tasks, routing, results, remote control."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

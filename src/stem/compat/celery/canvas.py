@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
-from uuid import uuid4
 
 from stem.compat.celery.current import current_app
 
@@ -380,10 +379,6 @@ def as_list(given: Any) -> list[Any]:
     if given is None:
         return []
     return list(given) if isinstance(given, list | tuple) else [given]
-
-
-def new_id() -> str:
-    return str(uuid4())
 
 
 def _steps(task: Any) -> list[Any]:

@@ -19,6 +19,7 @@ from stem.compat.celery.app.task import CeleryTask
 from stem.compat.celery.exceptions import NotRegistered
 from stem.compat.celery.refused import APP, NotBridged, refuse
 from stem.compat.celery.signals import CelerySignal
+from stem.compat.celery.utils import uuid
 from stem.core.errors import InvalidTask
 
 _OF_APP = {"broker": "broker_url", "backend": "result_backend", "include": "include"}
@@ -251,7 +252,7 @@ class Celery:
         return datetime.now(UTC).astimezone(self.timezone)
 
     def uuid(self) -> str:
-        return canvas.new_id()
+        return uuid()
 
     def set_current(self) -> None:
         current.set_current(self)

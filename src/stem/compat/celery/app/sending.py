@@ -12,6 +12,7 @@ from stem.compat.celery.app.options import call_options
 from stem.compat.celery.codec import wire_call
 from stem.compat.celery.current import running
 from stem.compat.celery.result import AsyncResult, GroupResult
+from stem.compat.celery.utils import uuid
 
 _OF_PARTS = ("link", "link_error", "task_id")
 
@@ -29,7 +30,7 @@ def frozen(app: Any, sig: Any) -> tuple[Any, Any]:
         case "chunks":
             return _frozen_group(app, sig.group().set(**sig.options))
         case _:
-            task_id = sig.options.get("task_id") or canvas.new_id()
+            task_id = sig.options.get("task_id") or uuid()
             made = sig.clone(task_id=task_id)
             return made, AsyncResult(task_id, app=app, task_name=sig["task"])
 
@@ -151,7 +152,7 @@ def _frozen_chain(app: Any, sig: Any) -> tuple[Any, Any]:
 
 def _frozen_group(app: Any, sig: Any) -> tuple[Any, Any]:
     pairs = [frozen(app, member) for member in sig.tasks]
-    group_id = sig.options.get("task_id") or canvas.new_id()
+    group_id = sig.options.get("task_id") or uuid()
     made = sig.clone(task_id=group_id)
     made["kwargs"] = {"tasks": [member for member, _ in pairs]}
     return made, GroupResult(group_id, [result for _, result in pairs], app=app)
@@ -167,5 +168,5 @@ def _frozen_chord(app: Any, sig: Any) -> tuple[Any, Any]:
     body, result = frozen(app, body)
     made = sig.clone()
     made["kwargs"] = {"header": [member for member, _ in pairs], "body": body}
-    result.parent = GroupResult(canvas.new_id(), [each for _, each in pairs], app=app)
+    result.parent = GroupResult(uuid(), [each for _, each in pairs], app=app)
     return made, result
