@@ -1,10 +1,12 @@
 """One project, two runs on one Redis server: what differs from Celery is in the table of the documentation, and nothing else."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+
 from compat.side_by_side import BIN, PROJECT, Side, with_bridge
 from support.servers import RedisServer
 
@@ -12,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "coming-from-celery.md"
 LINES = (PROJECT / "behaviours.py").read_text().splitlines()
 NAMES = [
     line.removeprefix("def ").partition("(")[0]
-    for decorator, line in zip(LINES, LINES[1:], strict=False)
+    for decorator, line in pairwise(LINES)
     if decorator in ("@behaviour", "@alone")
 ]
 
@@ -32,7 +34,9 @@ Observed = dict[str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def observed(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Observed, Observed]]:
+def observed(
+    redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Observed, Observed]]:
     assert (BIN / "celery").exists()
     sides = [Side(name, tmp_path_factory.mktemp(name), redis_server.url) for name in ("celery", "stem")]
     try:

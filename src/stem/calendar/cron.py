@@ -50,7 +50,7 @@ class CronFields(msgspec.Struct, frozen=True):
 
     @property
     def needs_both_days(self) -> bool:
-        """Day of the month and weekday must both match if one begins with `*` or the weekday with `&`; otherwise either will do."""
+        """Both days must match if one of them begins with `*`, or the weekday with `&`; otherwise either will do."""
         return self.day.begins_with_star or self.weekday.begins_with_star or self.weekday.is_strict
 
     @property

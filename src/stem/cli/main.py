@@ -29,6 +29,7 @@ NOUNS = (
     "dashboard",
     "init",
     "deploy",
+    "migrate",
     "completion",
 )  # a file each
 INTERRUPTED = 130

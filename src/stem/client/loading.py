@@ -6,7 +6,6 @@ from stem.client.app import Stem
 from stem.client.user_modules import from_file, module_of_app
 from stem.core.errors import ConfigError
 
-
 STEM_APP = "__stem_app__"  # the attribute by which another object gives the app that it stands for (stem.compat)
 
 

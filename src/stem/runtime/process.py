@@ -3,11 +3,23 @@
 import ctypes
 import os
 import signal
+import traceback
+from collections.abc import Callable
 from contextlib import suppress
 
 _PR_SET_PDEATHSIG = 1
 
 imports_for_isolates = False  # true in a worker's fork server and isolates, where no other worker may start
+at_worker_end: list[Callable[[], object]] = []  # called in the fork server when its worker stops
+
+
+def call_at_end() -> None:
+    """Call what wants to be called when the worker stops. What one of them raises stops no other."""
+    for call in at_worker_end:
+        try:
+            call()
+        except Exception:  # noqa: BLE001 - it is the app's own code, and the process ends
+            traceback.print_exc()
 
 
 def die_with(parent: int) -> None:

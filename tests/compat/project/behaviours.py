@@ -1,4 +1,4 @@
-"""What a client of the project observes, one function per behaviour. Runs with Celery and, other import lines, with the bridge."""
+"""What a client of the project observes, one function per behaviour. Runs with Celery, and with the bridge."""
 
 import json
 import os
@@ -91,15 +91,26 @@ def any_arguments():
 @behaviour
 def types_of_arguments():
     arguments = (
-        datetime(2030, 1, 31, 9, tzinfo=UTC), date(2030, 1, 31), Decimal("1.50"), uuid.UUID(int=7), b"raw", b"\xff", (1, 2),
-        None, True, "text",
+        datetime(2030, 1, 31, 9, tzinfo=UTC),
+        date(2030, 1, 31),
+        Decimal("1.50"),
+        uuid.UUID(int=7),
+        b"raw",
+        b"\xff",
+        (1, 2),
+        None,
+        True,
+        "text",
     )
     return value(tasks.kinds.delay(*arguments))
 
 
 @behaviour
 def types_of_results():
-    return {what: repr(value(tasks.give.delay(what))) for what in ("datetime", "date", "decimal", "bytes", "tuple", "nested")}
+    return {
+        what: repr(value(tasks.give.delay(what)))
+        for what in ("datetime", "date", "decimal", "bytes", "tuple", "nested")
+    }
 
 
 @behaviour
@@ -500,7 +511,12 @@ def a_partial_signature():
 def a_chain_that_fails():
     sent = chain(tasks.add.s(1, 1), tasks.divide.s(0), tasks.add.s(1))()
     error = raised(lambda: value(sent))
-    return [error[:2], until(lambda: sent.state != "PENDING" and sent.state), sent.parent.state, sent.parent.parent.state]
+    return [
+        error[:2],
+        until(lambda: sent.state != "PENDING" and sent.state),
+        sent.parent.state,
+        sent.parent.parent.state,
+    ]
 
 
 @behaviour
@@ -567,7 +583,10 @@ def a_chord_that_fails():
 
 @behaviour
 def chunks_of_work():
-    return [value(tasks.add.chunks(zip(range(6), range(6), strict=True), 4)()), value(chunks(tasks.add.s(), [(1, 2), (3, 4)], 1)())]
+    return [
+        value(tasks.add.chunks(zip(range(6), range(6), strict=True), 4)()),
+        value(chunks(tasks.add.s(), [(1, 2), (3, 4)], 1)()),
+    ]
 
 
 @behaviour

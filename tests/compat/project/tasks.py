@@ -180,7 +180,9 @@ def automatic(self, failures):
     return self.request.retries
 
 
-@app.task(autoretry_for=(Exception,), dont_autoretry_for=(KeyError,), retry_backoff=True, retry_backoff_max=1, max_retries=1)
+@app.task(
+    autoretry_for=(Exception,), dont_autoretry_for=(KeyError,), retry_backoff=True, retry_backoff_max=1, max_retries=1
+)
 def not_automatic(key):
     note(key)
     raise KeyError("no")

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
-from uuid import uuid4
 
 from stem.compat.celery.current import current_app
 
@@ -146,10 +145,16 @@ class CelerySignature(dict[str, Any]):
 
     def replace(self, args: Any = None, kwargs: Any = None, options: Any = None) -> Any:
         made = self._copy()
-        made.update({name: value for name, value in (("args", args), ("kwargs", kwargs), ("options", options)) if value is not None})
+        made.update(
+            {
+                name: value
+                for name, value in (("args", args), ("kwargs", kwargs), ("options", options))
+                if value is not None
+            }
+        )
         return made
 
-    def __or__(self, other: Any) -> Any:  # type: ignore[override]
+    def __or__(self, other: Any) -> Any:
         if not isinstance(other, dict):
             return NotImplemented
         return chain(self, other, app=self._app)
@@ -253,7 +258,10 @@ class chord(_Composed):
 
     def __init__(self, header: Any, body: Any = None, app: Any = None, **options: Any) -> None:
         members = header.tasks if isinstance(header, group) else header
-        form = {"header": [as_signature(task) for task in members], "body": None if body is None else as_signature(body)}
+        form = {
+            "header": [as_signature(task) for task in members],
+            "body": None if body is None else as_signature(body),
+        }
         super().__init__(form, app, options)
 
     @property
@@ -312,7 +320,9 @@ class chunks(CelerySignature):
     def __init__(self, task: Any, it: Iterable[Any], n: int, app: Any = None, **options: Any) -> None:
         app = app if app is not None else getattr(task, "app", None)
         parts: list[Any] = [list(map(list, part)) for part in _in_parts(it, n)]
-        super().__init__("celery.chunks", (), {"task": _name(task), "it": parts, "n": n}, options, subtask_type="chunks", app=app)
+        super().__init__(
+            "celery.chunks", (), {"task": _name(task), "it": parts, "n": n}, options, subtask_type="chunks", app=app
+        )
 
     def group(self) -> Any:
         """The group of its parts."""
@@ -339,7 +349,7 @@ def signature(task: Any, *args: Any, app: Any = None, **kwargs: Any) -> Any:
     if isinstance(task, CelerySignature):
         return task.clone()
     if not isinstance(task, dict):
-        return CelerySignature(task, *args, app=app, **kwargs)
+        return CelerySignature(task, *args, **{"app": app, **kwargs})
     kind = _KINDS.get(task.get("subtask_type") or "", CelerySignature)
     made = kind.__new__(kind)
     dict.__init__(made, task)
@@ -369,10 +379,6 @@ def as_list(given: Any) -> list[Any]:
     if given is None:
         return []
     return list(given) if isinstance(given, list | tuple) else [given]
-
-
-def new_id() -> str:
-    return str(uuid4())
 
 
 def _steps(task: Any) -> list[Any]:

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import Any
 
 
-class Running:
+class RunningCall:
     """A task that runs here, with its request. `is_entered` once the function itself has been called."""
 
     __slots__ = ("is_entered", "request", "task")
@@ -18,7 +18,7 @@ class Running:
 
 
 _apps: list[Any] = []
-_running: ContextVar[tuple[Running, ...]] = ContextVar("stem_celery_running", default=())
+_running: ContextVar[tuple[RunningCall, ...]] = ContextVar("stem_celery_running", default=())
 eager_errors: dict[str, BaseException] = {}  # what tasks that run here at once have raised, until it is asked for
 shared: list[Any] = []  # tasks of every app, in the order in which they were declared
 
@@ -37,16 +37,16 @@ def find_app() -> Any | None:
     return _apps[-1] if _apps else None
 
 
-def running() -> Running | None:
+def running() -> RunningCall | None:
     """The innermost task that runs here."""
     stack = _running.get()
     return stack[-1] if stack else None
 
 
 @contextmanager
-def run(task: Any, request: Any) -> Iterator[Running]:
+def run(task: Any, request: Any) -> Iterator[RunningCall]:
     """Make a task the current one."""
-    one = Running(task, request)
+    one = RunningCall(task, request)
     token = _running.set((*_running.get(), one))
     try:
         yield one
@@ -73,7 +73,7 @@ class CurrentApp:
         return repr(find_app())
 
 
-class RunningTask:
+class CurrentTask:
     """Stands for the task that runs here, as `celery.current_task` does; it is false outside of a task."""
 
     def _get_current_object(self) -> Any:
@@ -91,4 +91,4 @@ class RunningTask:
 
 
 current_app: Any = CurrentApp()
-current_task: Any = RunningTask()
+current_task: Any = CurrentTask()

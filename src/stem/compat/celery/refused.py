@@ -5,8 +5,12 @@ from typing import NoReturn
 from stem.core.errors import UsageError
 
 
-class NotBridged(UsageError, AttributeError):
+class NotBridged(UsageError):
     """Something of Celery's that Stem does otherwise; the sentence names the replacement."""
+
+
+class NotAttribute(NotBridged, AttributeError):
+    """An attribute of Celery's that Stem does otherwise, so that `hasattr` says no."""
 
 
 class NotImportable(UsageError, ImportError):
@@ -72,6 +76,7 @@ TASK = {
     "chunks_of": "Use task.chunks(items, size).",
     "Strategy": "Workers run tasks in processes of their own; there is no strategy to replace.",
     "Request": "Read self.request; there is no class of requests to replace.",
+    "push_request": "Call task.apply(…), which has a request.",
     "send_event": "Report with self.update_state(state=…, meta=…), or log; the event log is app.stem.events.",
     "send_events": "Every task has events; follow them with app.stem.events.subscribe().",
     "shadow_name": "Give the task a name: @app.task(name=…).",
@@ -167,7 +172,7 @@ BROKERS = {
 def refuse(table: dict[str, str], owner: str, name: str) -> NoReturn:
     """Raise what says why a name of Celery's is not here. Raises NotBridged, or AttributeError for one that nobody has."""
     if name in table:
-        raise NotBridged(f"{owner}.{name} is not part of the Celery bridge. {table[name]}")
+        raise NotAttribute(f"{owner}.{name} is not part of the Celery bridge. {table[name]}")
     raise AttributeError(f"{owner} has no attribute {name!r}.")
 
 

@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from stem.compat.celery.refused import SIGNALS, refuse_import
 
 log = logging.getLogger("stem.signals")
 
 Receiver = Callable[..., Any]
+R = TypeVar("R", bound=Receiver)
 
 
 class CelerySignal:
@@ -17,14 +18,23 @@ class CelerySignal:
     def __init__(self, name: str) -> None:
         self.name = name
         self._receivers: dict[Any, tuple[Receiver, Any]] = {}
+        self.on_connect: Callable[[], object] | None = None  # connects it to what Stem tells, once somebody listens
 
-    def connect(self, *receivers: Receiver, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> Any:
+    @overload
+    def connect(self, receiver: R, *, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> R: ...
+    @overload
+    def connect(self, *, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> Callable[[R], R]: ...
+    def connect(
+        self, receiver: Receiver | None = None, *, sender: Any = None, dispatch_uid: Any = None, **_options: Any
+    ) -> Any:
         """Call the receiver from now on, for this sender or for all."""
-        if not receivers:
-            return lambda receiver: self.connect(receiver, sender=sender, dispatch_uid=dispatch_uid)
-        key = dispatch_uid or (_identity(receivers[0]), id(sender))
-        self._receivers.setdefault(key, (receivers[0], sender))
-        return receivers[0]
+        if receiver is None:
+            return lambda each: self.connect(each, sender=sender, dispatch_uid=dispatch_uid)
+        key = dispatch_uid or (_identity(receiver), id(sender))
+        self._receivers.setdefault(key, (receiver, sender))
+        if self.on_connect is not None:
+            self.on_connect()
+        return receiver
 
     def disconnect(self, receiver: Any = None, sender: Any = None, dispatch_uid: Any = None, **_options: Any) -> bool:
         key = dispatch_uid or (_identity(receiver), id(sender))

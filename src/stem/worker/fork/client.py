@@ -19,6 +19,7 @@ from stem.worker.fork.manifest import Manifest, decode
 from stem.worker.fork.protocol import (
     AppLoaded,
     AppRefused,
+    EndApp,
     IsolateExited,
     IsolateStarted,
     LoadApp,
@@ -112,6 +113,7 @@ class ForkServerClient:
         self._path = path
         self.worker = worker  # the name that isolates get
         self.pinged_at: float | None = None  # None: every ping was answered
+        self._has_ending = False
         self._frames = FrameReader()
         self.control, theirs = socket.socketpair()
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
@@ -143,7 +145,8 @@ class ForkServerClient:
         finally:
             self.control.settimeout(None)
         match reply:
-            case AppLoaded(manifest):
+            case AppLoaded(manifest, has_ending):
+                self._has_ending = has_ending
                 return decode(manifest)
             case AppRefused(sentence, exit_code):
                 raise (ConfigError if exit_code == ConfigError.exit_code else StemError)(sentence)
@@ -178,6 +181,8 @@ class ForkServerClient:
 
     def close(self) -> None:
         """End the server, its isolates, and whatever tasks have started."""
+        if self._has_ending:
+            self._let_app_end()
         self.control.close()
         self._process.send_signal(END)
         try:
@@ -186,6 +191,14 @@ class ForkServerClient:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+
+    def _let_app_end(self) -> None:
+        """Wait until the app has been told that its worker stops, or for a while."""
+        with suppress(OSError):  # it may have exited already
+            self.control.settimeout(END_SECONDS)
+            self._send(EndApp())
+            while self.control.recv(1 << 16):
+                pass
 
     def _send(self, request: Request, descriptors: list[int] | None = None) -> None:
         data = frame(msgspec.json.encode(request))

@@ -26,12 +26,17 @@ class Ping(msgspec.Struct, frozen=True, tag=True):
     """Answered at once, unless the fork server hangs."""
 
 
+class EndApp(msgspec.Struct, frozen=True, tag=True):
+    """Call what the app wants called when its worker stops, and exit; only sent if `AppLoaded.has_ending`."""
+
+
 class Pong(msgspec.Struct, frozen=True, tag=True):
     """The answer."""
 
 
 class AppLoaded(msgspec.Struct, frozen=True, tag=True):
     manifest: msgspec.Raw
+    has_ending: bool = False  # the app wants something called when its worker stops
 
 
 class AppRefused(msgspec.Struct, frozen=True, tag=True):
@@ -53,5 +58,5 @@ class IsolateExited(msgspec.Struct, frozen=True, tag=True):
     exit_code: int
 
 
-Request = LoadApp | StartIsolate | ReapIsolate | Ping
+Request = LoadApp | StartIsolate | ReapIsolate | Ping | EndApp
 Reply = AppLoaded | AppRefused | IsolateStarted | IsolateExited | Pong

@@ -32,6 +32,7 @@ from stem.worker.fork.manifest import encode, manifest
 from stem.worker.fork.protocol import (
     AppLoaded,
     AppRefused,
+    EndApp,
     IsolateExited,
     IsolateStarted,
     LoadApp,
@@ -94,6 +95,9 @@ class Server:
                 self._spared.discard(pid)
             case Ping():
                 self._reply(Pong())
+            case EndApp():
+                process.call_at_end()
+                os._exit(0)
 
     def _load(self) -> None:
         process.imports_for_isolates = True
@@ -108,7 +112,8 @@ class Server:
         threads = _threads()
         # A fork copies one thread and every lock the others hold.
         self._forks = not threads
-        self._reply(AppLoaded(msgspec.Raw(encode(manifest(self._app, threads=threads)))))
+        facts = msgspec.Raw(encode(manifest(self._app, threads=threads)))
+        self._reply(AppLoaded(facts, bool(process.at_worker_end)))
         gc.collect()
         gc.freeze()  # so that the collector does not touch, and thereby copy, what all isolates share
 

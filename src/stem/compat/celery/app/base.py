@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from threading import RLock
-from typing import Any
+from typing import Any, overload
 
 from stem.compat.celery import canvas, current, result
 from stem.compat.celery.app.bridged import BridgedStem
@@ -19,6 +19,7 @@ from stem.compat.celery.app.task import CeleryTask
 from stem.compat.celery.exceptions import NotRegistered
 from stem.compat.celery.refused import APP, NotBridged, refuse
 from stem.compat.celery.signals import CelerySignal
+from stem.compat.celery.utils import uuid
 from stem.core.errors import InvalidTask
 
 _OF_APP = {"broker": "broker_url", "backend": "result_backend", "include": "include"}
@@ -88,6 +89,10 @@ class Celery:
 
     # Tasks
 
+    @overload
+    def task(self, function: Callable[..., Any], /) -> CeleryTask: ...
+    @overload
+    def task(self, **options: Any) -> Callable[[Callable[..., Any]], CeleryTask]: ...
     def task(self, *args: Any, **options: Any) -> Any:
         """Make a function a task: `@app.task`, or `@app.task(bind=True, …)`."""
         if len(args) == 1 and callable(args[0]) and not options:
@@ -247,7 +252,7 @@ class Celery:
         return datetime.now(UTC).astimezone(self.timezone)
 
     def uuid(self) -> str:
-        return canvas.new_id()
+        return uuid()
 
     def set_current(self) -> None:
         current.set_current(self)
@@ -298,7 +303,9 @@ def made_task(
     """An object of a class of its own, with the options as attributes. Raises InvalidTask."""
     options = dict(options)
     if inspect.iscoroutinefunction(function):
-        raise InvalidTask(f"Task {function.__qualname__} is an async def, which Celery cannot run; use app.stem's @app.task.")
+        raise InvalidTask(
+            f"Task {function.__qualname__} is an async def, which Celery cannot run; use app.stem's @app.task."
+        )
     base, is_bound = options.pop("base", None) or base, options.pop("bind", False)
     name = options.pop("name", None) or name_of(function.__name__, function.__module__)
     _refuse_options(name, options)
@@ -317,6 +324,10 @@ def made_task(
     return made
 
 
+@overload
+def shared_task(function: Callable[..., Any], /) -> CeleryTask: ...
+@overload
+def shared_task(**options: Any) -> Callable[[Callable[..., Any]], CeleryTask]: ...
 def shared_task(*args: Any, **options: Any) -> Any:
     """Make a function a task of whichever app is current: for packages that make no app of their own."""
     if len(args) == 1 and callable(args[0]) and not options:
@@ -335,7 +346,9 @@ def _shared(function: Callable[..., Any], options: Mapping[str, Any]) -> CeleryT
 
 def _refuse_options(name: str, options: Mapping[str, Any]) -> None:
     if options.get("serializer") not in (None, "json"):
-        raise NotBridged(f"Task {name} has serializer={options['serializer']!r}, and Stem carries JSON only; leave it out.")
+        raise NotBridged(
+            f"Task {name} has serializer={options['serializer']!r}, and Stem carries JSON only; leave it out."
+        )
     if options.get("pydantic"):
         raise NotBridged(f"Task {name} has pydantic=True; annotate a task of app.stem, which decodes models by itself.")
 
@@ -360,7 +373,10 @@ def _starmap(task: str, it: list[Any]) -> list[Any]:
 
 def _built_in() -> list[CeleryTask]:
     if not _MAPS:
-        _MAPS.extend(made_task(function, {"name": name}, CeleryTask, lambda name, _module: name) for name, function in ((canvas.MAP, _map), (canvas.STARMAP, _starmap)))
+        _MAPS.extend(
+            made_task(function, {"name": name}, CeleryTask, lambda name, _module: name)
+            for name, function in ((canvas.MAP, _map), (canvas.STARMAP, _starmap))
+        )
     return _MAPS
 
 

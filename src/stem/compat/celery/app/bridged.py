@@ -19,7 +19,7 @@ from stem.compat.celery.app.task import CeleryTask
 from stem.compat.celery.app.trace import handler
 from stem.compat.celery.codec import from_wire, wire_call
 from stem.compat.celery.refused import NotBridged
-from stem.compat.celery.schedules import maybe_schedule
+from stem.compat.celery.schedules import crontab, maybe_schedule, schedule, solar
 from stem.contracts.schedules import ScheduleEntry
 from stem.core.decisions.routing import Route
 from stem.core.envelope import Envelope
@@ -72,6 +72,8 @@ class BridgedStem(Stem):
             self._is_announced = True
             for signal in (signals.setup_logging, signals.worker_init, signals.worker_ready):
                 signal.send(sender=self.bridge)
+            if signals.worker_shutdown.has_listeners():
+                process.at_worker_end.append(lambda: signals.worker_shutdown.send(sender=self.bridge))
 
     @property
     def schedules(self) -> list[ScheduleEntry]:
@@ -143,9 +145,9 @@ def task_options(conf: CeleryConf, task: CeleryTask) -> dict[str, Any]:
 def schedule_spec(entry: Mapping[str, Any]) -> str:
     """Stem's expression of a beat_schedule entry. Raises NotBridged."""
     when = maybe_schedule(entry["schedule"])
-    if not hasattr(when, "spec"):
+    if not isinstance(when, crontab | schedule | solar):
         raise NotBridged(f"A schedule of type {type(when).__name__} has no counterpart; use crontab(…) or seconds.")
-    return str(when.spec)
+    return when.spec
 
 
 def schedule_options(conf: CeleryConf, name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,5 +274,5 @@ def _enqueued(call: stem_signals.EnqueuedCall) -> None:
         )
 
 
-stem_signals.isolate_started.connect(_isolate_started)
-stem_signals.after_enqueue.connect(_enqueued)
+signals.worker_process_init.on_connect = lambda: stem_signals.isolate_started.connect(_isolate_started)
+signals.after_task_publish.on_connect = lambda: stem_signals.after_enqueue.connect(_enqueued)

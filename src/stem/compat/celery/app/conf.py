@@ -140,6 +140,8 @@ def _loaded(path: str) -> Any:
     except ModuleNotFoundError as error:
         head, _, tail = module.rpartition(".")
         if attribute or not head or not (error.name or "").startswith(module):
-            raise ImproperlyConfigured(f"There is no module {error.name!r} for config_from_object({path!r}).") from error
+            raise ImproperlyConfigured(
+                f"There is no module {error.name!r} for config_from_object({path!r})."
+            ) from error
         return getattr(import_module(head), tail)
     return getattr(found, attribute) if attribute else found

@@ -122,12 +122,14 @@ class Inspect:
 
     def revoked(self) -> Any:
         with self._app.stem.store_connection.revokes() as revokes:
-            ids = [each.task_id for each in revokes.all()]
+            ids = [each.task_id for page in revokes.pages(0, 1000) for each in page]
         return self._asked("ping", {}, lambda _payload: ids)
 
     def _asked(self, command: str, payload: dict[str, Any], read: Callable[[dict[str, Any]], Any]) -> Any:
         answers = self._app.stem.control.ask(command, payload, workers=self._workers, timeout=self._timeout)
-        found = {name: read(dict(reply.payload or {})) for name, reply in answers.replies.items() if reply.status == "ok"}
+        found = {
+            name: read(dict(reply.payload or {})) for name, reply in answers.replies.items() if reply.status == "ok"
+        }
         return found or None
 
     def __getattr__(self, name: str) -> Any:

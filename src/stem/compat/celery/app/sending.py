@@ -12,6 +12,7 @@ from stem.compat.celery.app.options import call_options
 from stem.compat.celery.codec import wire_call
 from stem.compat.celery.current import running
 from stem.compat.celery.result import AsyncResult, GroupResult
+from stem.compat.celery.utils import uuid
 
 _OF_PARTS = ("link", "link_error", "task_id")
 
@@ -29,7 +30,7 @@ def frozen(app: Any, sig: Any) -> tuple[Any, Any]:
         case "chunks":
             return _frozen_group(app, sig.group().set(**sig.options))
         case _:
-            task_id = sig.options.get("task_id") or canvas.new_id()
+            task_id = sig.options.get("task_id") or uuid()
             made = sig.clone(task_id=task_id)
             return made, AsyncResult(task_id, app=app, task_name=sig["task"])
 
@@ -38,20 +39,25 @@ def send(app: Any, stem: BridgedStem, sig: Any) -> Any:
     """Send a signature or canvas, and return its result. Raises NotBridged, InvalidTask."""
     made, result = frozen(app, sig)
     one = canvas_of(app, stem, made)
-    found = running()
-    context = None if found is None else found.request.context
-    is_within = context is not None and context.store_connection is stem.store_connection
+    context = _context_within(stem)
     if isinstance(one, Signature) and not one.links and not one.errors:
         sender = one.sender.options(**one.options)
-        if is_within:
+        if context is not None:
             context.enqueue(sender, **one.kwargs)
         else:
             sender.enqueue(**one.kwargs)
-    elif is_within and not one.is_empty:
+    elif context is not None and not one.is_empty:
         context.enqueue(one)
     else:
         stem.submit(one)
     return result
+
+
+def _context_within(stem: BridgedStem) -> Any:
+    """The context of a task of the app that runs here: it sends over the worker's connection."""
+    found = running()
+    context = None if found is None else found.request.context
+    return context if context is not None and context.store_connection is stem.store_connection else None
 
 
 def canvas_of(app: Any, stem: BridgedStem, sig: Any, *, is_whole: bool = True) -> Canvas[Any]:
@@ -118,7 +124,11 @@ def _route(app: Any, sig: Any) -> dict[str, Any]:
         elif not isinstance(pattern, re.Pattern) or not pattern.match(sig["task"]):
             continue
         if route:
-            return {"queue": route} if isinstance(route, str) else {k: route[k] for k in ("queue", "priority") if k in route}
+            return (
+                {"queue": route}
+                if isinstance(route, str)
+                else {k: route[k] for k in ("queue", "priority") if k in route}
+            )
     return {}
 
 
@@ -142,7 +152,7 @@ def _frozen_chain(app: Any, sig: Any) -> tuple[Any, Any]:
 
 def _frozen_group(app: Any, sig: Any) -> tuple[Any, Any]:
     pairs = [frozen(app, member) for member in sig.tasks]
-    group_id = sig.options.get("task_id") or canvas.new_id()
+    group_id = sig.options.get("task_id") or uuid()
     made = sig.clone(task_id=group_id)
     made["kwargs"] = {"tasks": [member for member, _ in pairs]}
     return made, GroupResult(group_id, [result for _, result in pairs], app=app)
@@ -158,5 +168,5 @@ def _frozen_chord(app: Any, sig: Any) -> tuple[Any, Any]:
     body, result = frozen(app, body)
     made = sig.clone()
     made["kwargs"] = {"header": [member for member, _ in pairs], "body": body}
-    result.parent = GroupResult(canvas.new_id(), [each for _, each in pairs], app=app)
+    result.parent = GroupResult(uuid(), [each for _, each in pairs], app=app)
     return made, result

@@ -110,7 +110,7 @@ class CeleryTask:
         transaction.on_commit(lambda: self.apply_async(*args, **kwargs))
 
     def signature(self, args: Any = None, kwargs: Any = None, *more: Any, **options: Any) -> Any:
-        return canvas.CelerySignature(self.name, args, kwargs, *more, app=self._app, **options)
+        return canvas.CelerySignature(self.name, args, kwargs, *more, **{"app": self._app, **options})
 
     subtask = signature
 
@@ -147,7 +147,9 @@ class CeleryTask:
         request = self.request
         if args is not None or kwargs is not None or options:
             what = "args" if args is not None else "kwargs" if kwargs is not None else min(options)
-            raise NotBridged(f"self.retry({what}=…) would change the call; use self.replace(self.s(…).set(countdown=…)).")
+            raise NotBridged(
+                f"self.retry({what}=…) would change the call; use self.replace(self.s(…).set(countdown=…))."
+            )
         if request.called_directly:
             raise exc or Retry("Task can be retried")
         limit = self.max_retries if max_retries is None else max_retries
@@ -170,7 +172,9 @@ class CeleryTask:
 
     def autoretry(self, error: BaseException) -> Retry | None:
         """The retry that `autoretry_for` asks for after this error; None if it asks for none. Raises as `retry`."""
-        is_asked = isinstance(error, tuple(self.autoretry_for)) and not isinstance(error, tuple(self.dont_autoretry_for))
+        is_asked = isinstance(error, tuple(self.autoretry_for)) and not isinstance(
+            error, tuple(self.dont_autoretry_for)
+        )
         if not is_asked:
             return None
         options = dict(self.retry_kwargs)
@@ -189,14 +193,13 @@ class CeleryTask:
         (handle,) = self._context().spawn(self.app.canvas_of(canvas.as_signature(sig)))
         return self.AsyncResult(handle.id)
 
-    def update_state(self, task_id: str | None = None, state: str | None = None, meta: Any = None, **_more: Any) -> None:
+    def update_state(
+        self, task_id: str | None = None, state: str | None = None, meta: Any = None, **_more: Any
+    ) -> None:
         """Report a state of your own, with what it means: at most 2 KB."""
         if task_id not in (None, self.request.id):
             raise NotBridged("update_state(task_id=…) of another task has no counterpart; let that task report itself.")
         self._context().progress(None, state or "", celery={"state": state, "meta": to_wire(meta)})
-
-    def push_request(self, *_args: Any, **facts: Any) -> None:
-        raise NotBridged("push_request is not part of the Celery bridge. Call task.apply(…), which has a request.")
 
     # Hooks of subclasses
 

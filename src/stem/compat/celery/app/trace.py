@@ -40,7 +40,9 @@ def handler(task: CeleryTask, *, is_eager: bool = False) -> Callable[..., Any]:
     """The function that Stem registers for a task."""
 
     @functools.wraps(task.run)
-    def call(_context: TaskContext, _value: Any = NOTHING, _args: Any = (), _errback: bool = False, **kwargs: Any) -> Any:
+    def call(
+        _context: TaskContext, _value: Any = NOTHING, _args: Any = (), _errback: bool = False, **kwargs: Any
+    ) -> Any:
         args = [from_wire(each) for each in _args]
         if _errback and _value is not NOTHING:
             args = [*_failure_arguments(task, _value, args), *args]
@@ -60,7 +62,7 @@ def handler(task: CeleryTask, *, is_eager: bool = False) -> Callable[..., Any]:
 class _Attempt:
     """One attempt of a task."""
 
-    def __init__(self, task: CeleryTask, request: CallRequest, running: current.Running) -> None:
+    def __init__(self, task: CeleryTask, request: CallRequest, running: current.RunningCall) -> None:
         self._task, self._request, self._running = task, request, running
         self._call: tuple[Any, Any, Any] = (request.id, request.args, request.kwargs)
 
