@@ -66,7 +66,9 @@ def broker_url(extra: str, tmp_path: Path) -> Iterator[str]:
 def test_an_extra_brings_what_its_modules_import_and_the_quickstart_runs(
     extra: str, environment: Path, broker_url: str, tmp_path: Path
 ) -> None:
-    left_out = [] if extra == "all" else [name for name, owner in EXTRA_OF.items() if owner != extra]
+    # What integrations import is the user's own framework, and Django's modules need its settings.
+    left_out = ["stem.integrations.django", "stem.integrations.fastapi", "stem.integrations.flask"]
+    left_out += [] if extra == "all" else [name for name, owner in EXTRA_OF.items() if owner != extra]
     run(str(environment / "python"), "-c", IMPORT_ALL, *left_out, cwd=tmp_path)
 
     (tmp_path / "shop.py").write_text(quickstart())

@@ -23,8 +23,8 @@ IMPORTED_AS = {
     "prometheus-client": ["prometheus_client"],
 }
 
-# Looked for in a user's own program, and left alone where that has none.
-OF_THE_USER = {"django", "asgiref"}
+# A user's own framework: looked for in the program, or imported by the integration that is for it.
+OF_THE_USER = {"django", "asgiref", "fastapi", "flask"}
 
 
 def declared(requirements: list[str]) -> set[str]:

@@ -30,6 +30,23 @@ app.close()
 """
 
 
+CHANGED_CELL = """
+from stem import Stem
+from stem.testing import eager
+app = Stem("memory://cells")
+for body in ("n + 1", "n * 100"):
+    exec(f"@app.task(name='work')\\ndef work(n: int) -> int: return {body}")
+with eager(app):
+    print(work.enqueue(2).get(), app.enqueue("work", {"n": 2}).get())
+"""
+
+
+def test_a_cell_of_a_notebook_that_is_changed_and_run_again_replaces_its_task() -> None:
+    command = [sys.executable, "-c", CHANGED_CELL]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "200 200\n"
+
+
 def test_a_lambda_needs_a_name() -> None:
     app = Stem("memory://lambda")
     with pytest.raises(InvalidTask, match="A lambda has no name to travel by; write a def"):

@@ -197,11 +197,20 @@ def default_name(function: Callable[..., Any]) -> str:
 
 
 def same_function(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
-    """Whether two functions are the same, also after a reload made one again from the same code."""
+    """Whether two functions are the same, also after a reload made one again from the same code, or after a cell of a notebook
+    was changed and run again."""
     if one is other:
         return True
     first, second = inspect.unwrap(one), inspect.unwrap(other)
+    if first.__qualname__ == second.__qualname__ and all(map(_is_of_a_session, (first, second))):
+        return True
     return first.__code__ == second.__code__ and all(map(_same_cell, first.__closure__ or (), second.__closure__ or ()))
+
+
+def _is_of_a_session(function: Any) -> bool:
+    """Whether it was written in an interpreter or a notebook: in a script that is no file."""
+    script = function.__globals__
+    return function.__module__ == "__main__" and script.get("__spec__") is None and script.get("__file__") is None
 
 
 def _same_cell(one: CellType, other: CellType) -> bool:

@@ -46,7 +46,7 @@ class DjangoStem(Stem):
         if not self._has_discovered:
             self._has_discovered = True
             set_up()
-            self.autodiscover([each.name for each in apps.get_app_configs()])
+            self.autodiscover([each.name for each in apps.get_app_configs() if hasattr(each.module, "__path__")])
         super().load_tasks()
 
 

@@ -13,7 +13,7 @@ from stem.integrations.django.application import PATH
 from stem.integrations.django.project_settings import read_project_settings
 
 
-class Command(BaseCommand):  # type: ignore[misc]
+class StemCommand(BaseCommand):  # type: ignore[misc]
     help = "Run a command of Stem's with this project's app, such as: manage.py stem worker start"
 
     def run_from_argv(self, argv: list[str]) -> None:
@@ -28,6 +28,9 @@ class Command(BaseCommand):  # type: ignore[misc]
         exit_code = run_command([*arguments, *options["arguments"]])
         if exit_code:
             sys.exit(exit_code)
+
+
+Command = StemCommand  # the name that Django looks for
 
 
 def run_command(arguments: list[str]) -> int:
