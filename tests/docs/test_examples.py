@@ -103,7 +103,7 @@ def test_a_command_that_is_not_run_is_at_least_one_that_exists(page: Path) -> No
         if typed.startswith("stem "):
             words, context = shlex.split(typed, comments=True)[1:], click.Context(cli, info_name="stem")
             command: click.Command = cli
-            while isinstance(command, click.Group):
+            while isinstance(command, click.Group) and not words[0].startswith("-"):
                 found = command.get_command(context, words.pop(0))
                 assert found is not None, f"{page.name}: {typed}"
                 command = found
