@@ -19,7 +19,7 @@ from support.until import until
 
 BIN = Path(sys.executable).parent
 NOTEBOOK = Path(__file__).parent / "notebook.py"
-PORT = re.compile(r"\b(?P<host>127\.0\.0\.1|localhost):(?P<port>\d{4,5})\b")
+PORT = re.compile(r"(?P<host>\b127\.0\.0\.1:|\blocalhost:|--port )(?P<port>\d{4,5})\b")
 FAILS = re.compile(r"^(error|Usage|.*Error): ", re.MULTILINE)
 BACKGROUND = "background"
 # What only looks, and may have to look again until something has happened.
@@ -150,11 +150,11 @@ class Page:
         for _, port in sorted({found.groups() for found in PORT.finditer(text)}):
             if port not in self.ports:
                 self.ports[port] = start_redis() if port == "6379" else free_port()
-        return PORT.sub(lambda found: f"{found['host']}:{self.ports[found['port']]}", text)
+        return PORT.sub(lambda found: f"{found['host']}{self.ports[found['port']]}", text)
 
     def _as_shown(self, printed: str) -> str:
         real = {str(port): shown for shown, port in self.ports.items()}
-        return PORT.sub(lambda found: f"{found['host']}:{real.get(found['port'], found['port'])}", printed)
+        return PORT.sub(lambda found: f"{found['host']}{real.get(found['port'], found['port'])}", printed)
 
 
 def pattern(shown: str) -> re.Pattern[str]:

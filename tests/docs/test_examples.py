@@ -1,18 +1,22 @@
 """Every example of README and docs runs as it is printed, and prints what the page shows."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from docs.blocks import PAGES, ROOT, Block, blocks_of
+from docs.blocks import PAGES, ROOT, Block, blocks_of, commands_of
 from docs.page import Page, pattern
+from stem.cli.main import cli
 from support.servers import RedisServer
 
 LANGUAGES = {"python", "console", "text", "yaml", "json", "ini", "toml", "dockerfile", "diff", "sql", "html", "promql"}
 # Why a block may be left out. A new reason is a decision, so it is made here.
 REASONS = {
+    "asks for a password",
     "installs packages",
     "needs a Kafka server",
     "needs Dramatiq and a Redis server",
@@ -20,9 +24,10 @@ REASONS = {
     "needs a Postgres server of yours",
     "needs a cluster",
     "needs Docker",
-    "needs Java and Spark; tests/pipeline runs it",
+    "needs Spark",
     "needs root",
     "needs systemd",
+    "needs workers of yours",
     "a screen that stays open",
     "the whole test suite",
 }
@@ -88,6 +93,21 @@ def test_a_file_that_a_page_writes_is_used_by_it(page: Path) -> None:
         name = Path(block.file["name"]).stem
         later = [each.text for each in blocks[place + 1 :] if not each.is_skipped]
         assert any(name in text for text in later), f"{page.name}, line {block.line}: nothing uses {block.file['name']}"
+
+
+@every_page
+def test_a_command_that_is_not_run_is_at_least_one_that_exists(page: Path) -> None:
+    """Parsed as the command line would be."""
+    skipped = [block for block in blocks_of(page.read_text()) if block.is_skipped and block.language == "console"]
+    for typed in (command.typed for block in skipped for command in commands_of(block)):
+        if typed.startswith("stem "):
+            words, context = shlex.split(typed, comments=True)[1:], click.Context(cli, info_name="stem")
+            command: click.Command = cli
+            while isinstance(command, click.Group) and not words[0].startswith("-"):
+                found = command.get_command(context, words.pop(0))
+                assert found is not None, f"{page.name}: {typed}"
+                command = found
+            command.make_context("stem", words)
 
 
 @pytest.mark.parametrize(

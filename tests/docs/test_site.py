@@ -25,6 +25,8 @@ def entries(nav: Any) -> Iterator[str]:
         case dict() | list():
             for each in nav.values() if isinstance(nav, dict) else nav:
                 yield from entries(each)
+        case _:
+            raise TypeError(nav)
 
 
 def test_the_navigation_has_each_page_once() -> None:

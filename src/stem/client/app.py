@@ -263,7 +263,7 @@ class Stem:
     def _register(self, function: Callable[..., Any], options: TaskOptions) -> Task[..., Any]:
         if unknown := options.keys() - TaskOptions.__annotations__.keys():
             hint = option_meant(min(unknown), TaskOptions.__annotations__)
-            raise InvalidTask(f"There is no task option {min(unknown)!r}{hint}.")
+            raise InvalidTask(f"There is no task option {min(unknown)!r}{hint}")
         definition = routed(define(function, self.defaults, options), self._routes)
         for name in (definition.name, *definition.aliases):
             known = self._tasks.get(name)

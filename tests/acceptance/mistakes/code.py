@@ -194,6 +194,8 @@ CALLING = [
     in_call("apply_async()", "add.apply_async((1,), countdown=5)", "use task.options(…).enqueue(…)"),
     in_call("send_task()", 'app.send_task("shop.add")', "use app.enqueue(name, args={…})"),
     in_call("result of a handle", "add.enqueue(1).result", "use handle.get()"),
+    in_call("a canvas that was not submitted", "(add.s(1) | add.s(2)).get()", "use canvas.submit().get()"),
+    in_call("Celery's way to send a signature", "add.s(1).apply_async()", "use canvas.set(…).submit(…)"),
     in_call("a misspelt option of a call", "add.options(dealy=5)", "did you mean delay?"),
     in_call("a delay that is no time", 'add.options(delay="soon")', "a text like '30s', '5m' or '2h'"),
     in_call("a negative delay", "add.options(delay=-5)", "it must not be negative"),

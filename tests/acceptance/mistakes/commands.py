@@ -186,4 +186,24 @@ PIPELINE = [
     typed("stem pipeline doctor", "pip install 'stem-tasks[spark]'", 70, files=BARE, variables=HERE),
 ]
 
-MISTAKES = [*WORDS, *STARTING, *STORES, *CALLS, *ROUTING, *ASKING, *CONFIGURATION, *PIPELINE]
+# Of somebody who has only read README and tutorial.
+TUTORIAL = [
+    typed("stem worker start shop:app", "write it as --app shop:app.", files=SHOP),
+    typed("stem beat shop:app", "write it as --app shop:app.", files=SHOP),
+    typed("stem enqueue add a=1 b=2", "write it as --arg a=1 --arg b=2."),
+    typed("stem worker start -A shop --autoscale 4", "'4' is not two whole numbers; write it like 2,10", files=SHOP),
+    typed("stem worker start -A shop --health 8080", "--health is not an address like 127.0.0.1:8765", files=SHOP),
+    typed("stem worker shutdown --mode gentle", "'gentle' is not one of 'warm', 'soft', 'hard'"),
+    typed("stem observe task", "did you mean 'stem observe tasks'?"),
+    typed("stem dlq replay", "Say which dead letters: ids, or filters"),
+    typed(A_STORE + "stem dlq replay nosuch", "There is no dead letter nosuch here, or no more", 1),
+    typed(A_STORE + "stem task signal nosuch approved", "There is no task nosuch", 1),
+    typed(A_STORE + "stem task logs nosuch", "There is no task nosuch", 1),
+    typed(A_STORE + "stem task revoke nosuch --terminate", "add --unknown-ok to revoke an id before it is enqueued", 1),
+    typed(A_STORE + "stem queue pause mial", "add --unknown-ok if one will come", 1),
+    typed(A_STORE + "stem schedule run nosuch", "There is no schedule 'nosuch'; see which there are with"),
+    typed(A_STORE + "stem schedule add c --task add --spec 'every 15 minuets'", "minuets"),
+    typed(A_STORE + "stem dashboard --host 0.0.0.0", "nobody would have to log in; add --password-file"),
+]
+
+MISTAKES = [*TUTORIAL, *WORDS, *STARTING, *STORES, *CALLS, *ROUTING, *ASKING, *CONFIGURATION, *PIPELINE]

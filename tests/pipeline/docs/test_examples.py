@@ -79,7 +79,7 @@ PAGES = sorted(DOCS.glob("pipeline*.md"))
 def test_every_command_of_the_pages_is_one(page: Path) -> None:
     """Parsed as the command line would be, and not run."""
     text = page.read_text().replace("%%", "%")  # as systemd writes it
-    lines = re.findall(r"^(?:ExecStart=\S*/)?stem (.*)$", text, re.MULTILINE)
+    lines = re.findall(r"^(?:ExecStart=\S*/|\$ )?stem (.*)$", text, re.MULTILINE)
     assert lines or page.stem not in ("pipeline", "pipeline-deployment")
     for line in lines:
         context, words = click.Context(cli, info_name="stem"), shlex.split(line, comments=True)

@@ -50,7 +50,8 @@ def section(entry: ControlCommand) -> str:
     lines = [f"\n## {_title(entry)}\n", prose, ""]
     if names := [name for name in (entry.name, *entry.aliases) if name != _title(entry)]:
         lines += [f"Other names: {', '.join(f'`{name}`' for name in names)}.", ""]
-    lines += ["```", *(line.strip() for line in example.splitlines()), "```", ""]
+    typed = (f"$ {line.strip()}" for line in example.splitlines())
+    lines += ["<!-- not run: needs workers of yours -->", "```console", *typed, "```", ""]
     if flags := _flags(command):
         lines += ["| flag | meaning |", "|---|---|", *flags, ""]
     # A payload without a type of its own takes the keys that its flags stand for.

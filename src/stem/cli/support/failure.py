@@ -1,6 +1,7 @@
 """Report an error: one sentence or one JSON object on stderr, and an exit code."""
 
 import os
+import re
 from collections.abc import Sequence
 
 import click
@@ -50,8 +51,22 @@ def _with_pointer(error: click.UsageError) -> str:
     sentence = error.format_message().rstrip(".")
     if not error.ctx:
         return f"{sentence}."
+    if flag := _flag_meant(sentence, error.ctx):
+        return f"{sentence}; write it as {flag}."
     pointer = f"see '{error.ctx.command_path} --help'."
     return f"{sentence} {pointer[0].upper()}{pointer[1:]}" if sentence.endswith("?") else f"{sentence}; {pointer}"
+
+
+def _flag_meant(sentence: str, context: click.Context) -> str | None:
+    """Return the flag for a bare word that is an app or an argument: `shop:app`, `customer=7`."""
+    found = re.fullmatch(r"Got unexpected extra arguments? \((.+)\)", sentence)
+    flags = {flag for parameter in context.command.params for flag in parameter.opts}
+    words = found[1].split() if found else []
+    if "--arg" in flags and words and all("=" in word for word in words):
+        return " ".join(f"--arg {word}" for word in words)
+    if "--app" in flags and len(words) == 1 and re.fullmatch(r"[\w.]+:\w+", words[0]):
+        return f"--app {words[0]}"
+    return None
 
 
 def one_line(message: str) -> str:

@@ -13,6 +13,7 @@ from stem.client.canvas.submit import asubmit, replacement, spawned_members, sub
 from stem.client.run.context import no_signature
 from stem.client.send.handle import TaskHandle
 from stem.client.store_connection import StoreConnection
+from stem.client.task.hints import OF_CANVASES, missing
 from stem.client.task.options import CallOptions
 from stem.core.envelope import Push, Receipt
 from stem.core.errors import InvalidTask, UsageError
@@ -35,6 +36,11 @@ class Canvas(ABC, Generic[R_co]):
     errors: "tuple[Canvas[Any], ...]" = ()  # run with a FailedResult when it has failed
     name: str | None = None
     is_empty: bool = False
+
+    if not TYPE_CHECKING:  # a type checker would take any name
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(self, name, OF_CANVASES)
 
     def set(self, **options: Unpack[CallOptions]) -> Self:
         """Return it with these options. They hold for all of its tasks that do not say otherwise; a delay holds for the first

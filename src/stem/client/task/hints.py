@@ -43,6 +43,15 @@ OF_APPS = {
     "run": "Worker(app).run()",
     "start": "Worker(app).run()",
 }
+OF_CANVASES = {
+    "get": "canvas.submit().get()",
+    "wait": "canvas.submit().wait()",
+    "status": "canvas.submit().status()",
+    "delay": "canvas.submit(…)",
+    "apply_async": "canvas.set(…).submit(…)",
+    "on_error": "canvas.link_error(…)",
+}
+
 OF_HANDLES = {
     "result": "handle.get()",
     "state": "handle.status().state",
@@ -67,9 +76,9 @@ def option_meant(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     if name in _OPTIONS:
-        return f"; use {_OPTIONS[name]}"
+        return f"; use {_OPTIONS[name]}."
     near = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else f"; the options are {', '.join(known)}"
+    return f"; did you mean {near[0]}?" if near else f"; the options are {', '.join(known)}."
 
 
 def call_option(name: str, known: Iterable[str]) -> str | None:

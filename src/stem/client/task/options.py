@@ -129,7 +129,7 @@ def planned(plan: CallPlan, options: Mapping[str, Any]) -> CallPlan:
     for name, value in options.items():
         check = _CHECKS.get(name)
         if check is None:
-            raise InvalidTask(f"There is no option {name!r}{option_meant(name, _CHECKS)}.")
+            raise InvalidTask(f"There is no option {name!r}{option_meant(name, _CHECKS)}")
         if value is not None:
             changes.update(check(value))
     if "sensitive" in changes:
