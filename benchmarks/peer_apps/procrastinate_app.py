@@ -13,7 +13,7 @@ app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=os.env
 
 
 @app.task(name="noop")
-async def noop(n: int) -> None:
+async def noop(n: int) -> None:  # noqa: ARG001
     sending.mark()
 
 
