@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-by-turns bench-composition bench-pipeline clean docs sbom
+.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-by-turns bench-composition bench-pipeline clean docs sbom bench-observing bench-peers
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,11 +61,22 @@ bench-by-turns: $(VENV)/dev ## compare with another checkout by turns (ARGS="/tm
 bench-composition: $(VENV)/dev ## measure what chords and chains cost on each store
 	$(BIN)/python benchmarks/composition.py $(ARGS)
 
+bench-observing: $(VENV)/dev ## measure what metrics, counters, task logs and a follower cost a worker
+	$(BIN)/python benchmarks/observing.py $(ARGS)
+
+bench-peers: $(VENV)/dev .venv-peers/done ## compare with other task queues, by turns (takes minutes)
+	$(BIN)/python benchmarks/peers.py $(ARGS)
+
+.venv-peers/done: benchmarks/peers.txt
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/peers.txt
+	touch $@
+
 bench-pipeline: $(VENV)/dev ## measure the pipeline on Spark against its bars (takes minutes)
 	$(BIN)/python benchmarks/pipeline.py $(ARGS)
 
 clean: ## remove what make made
-	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-peers site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 lock: $(VENV)/dev ## pin what is installed, with hashes, after a change of pyproject.toml (ARGS=--upgrade for newer versions)
 	$(PIP) install uv==0.13.8

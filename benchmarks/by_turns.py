@@ -63,7 +63,7 @@ def compare(backend: str, arguments: argparse.Namespace) -> None:
         ranges = f"({spread(other, form)} → {spread(this, form)})"
         print(
             f"{backend:<9} {arguments.what:<8} {form.format(median(other))} → {form.format(median(this))} {unit},"
-            f" {median(this) / median(other):.3f} {ranges}",
+            f" {median(this) / (median(other) or 1e-9):.3f} {ranges}",
             flush=True,
         )
 

@@ -33,3 +33,9 @@ def work(rounds: int) -> int:
 @app.task(name="count")
 def count(values: list[int]) -> int:
     return len(values)
+
+
+@app.task(name="say")
+def say(n: int) -> int:
+    print("task", n)
+    return n

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import reload
@@ -227,9 +227,9 @@ def idle(place: Place, seconds: float) -> tuple[float, float]:
 
 
 @contextmanager
-def worker(*, waits: bool = True) -> "Iterator[Tree]":
-    """A real worker process on the app's store. Ended by TERM, as in life."""
-    command = [sys.executable, "-m", "stem", "worker", "start", "--app", "shop:app", "--concurrency", str(ISOLATES)]
+def worker(*, waits: bool = True, stem: Sequence[str] = ("-m", "stem")) -> "Iterator[Tree]":
+    """A real worker process on the app's store; `stem` starts the command line. Ended by TERM, as in life."""
+    command = [sys.executable, *stem, "worker", "start", "--app", "shop:app", "--concurrency", str(ISOLATES)]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, cwd=HERE, stdout=log, stderr=log)
         try:

@@ -16,6 +16,9 @@ PASSED = "passed"  # in the meta of a link that was not run for that
 CHUNK = 1000  # records that are read at once
 
 NULL = msgspec.Raw(b"null")
+_INDIRECT = frozenset(
+    {VALUE_OF, ENDS_CHAIN, PASSED}
+)  # in the meta of tasks whose value is another's, or that ended a chain
 
 
 class ValueMissing(StemError):
@@ -92,7 +95,7 @@ class Values:
         while wanted:
             for start in range(0, len(wanted), CHUNK):
                 self._read(wanted[start : start + CHUNK])
-            parts = (part for id in wanted for part in self._direct_parts(self._known[id]))
+            parts = (part for id in wanted if id not in self._json for part in self._direct_parts(self._known[id]))
             wanted = [id for id in dict.fromkeys(parts) if id not in self._known]
 
     def chain_ender(self, task_ids: Sequence[str], chain_id: str) -> tuple[str, str] | None:
@@ -116,7 +119,10 @@ class Values:
                     f"There is no record of task {id}, whose value is needed; it was deleted, or its result expired."
                 )
             self._known[id] = stored
-            self._has_ended_chains |= stored.ended_chain is not None
+            if stored.state is State.SUCCEEDED and stored.name not in JOINS and _INDIRECT.isdisjoint(stored.meta):
+                self._json[id] = bytes(stored.payload)  # as nearly all; a chord may have very many
+            else:
+                self._has_ended_chains |= stored.ended_chain is not None
 
     def _chains_around(self, chain_id: str) -> set[str]:
         """This chain and all that it is part of."""
@@ -188,7 +194,8 @@ class Values:
             case str():
                 return self._json[tree]
             case list():
-                return b"[" + b",".join(map(self._filled, tree)) + b"]"
+                parts = [self._json[part] if type(part) is str else self._filled(part) for part in tree]
+                return b"[" + b",".join(parts) + b"]"
             case dict():
                 items = (msgspec.json.encode(name) + b":" + self._filled(part) for name, part in tree.items())
                 return b"{" + b",".join(items) + b"}"
@@ -205,6 +212,8 @@ def join_value(join: StoredValue) -> Any:
 
 def ids_in(tree: Any) -> list[str]:
     """The ids in the value of a join, in order."""
+    if type(tree) is list and all(type(part) is str for part in tree):
+        return tree
     ids: list[str] = []
     waiting = [tree]
     while waiting:
