@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 
 class TaskError(msgspec.Struct, frozen=True, rename="camel"):
+    """The error that ended a task or its last attempt, as it is stored."""
+
     type: str
     message: str
     stack: str = ""
