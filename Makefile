@@ -66,6 +66,8 @@ lock: $(VENV)/dev ## pin what is installed, with hashes, after a change of pypro
 	$(LOCK) --group build -o requirements/build.txt
 	$(LOCK) pyproject.toml --extra spark -o requirements/demo.txt
 	$(LOCK) pyproject.toml --all-extras --group dev --constraint requirements/build.txt --constraint requirements/demo.txt -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --resolution lowest-direct --no-header --no-annotate \
+	  --no-emit-index-url --all-extras pyproject.toml -o tests/packaging/lowest.txt
 
 # Each file is installed whole and checked against its hashes; what comes as source is built with the tools pinned first.
 $(VENV)/base: pyproject.toml requirements/build.txt requirements/demo.txt
