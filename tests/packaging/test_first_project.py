@@ -33,7 +33,7 @@ def test_a_new_project_passes_its_tests_and_runs_its_task(environments: CleanEnv
     finally:
         os.killpg(worker.pid, 15)
         worker.wait(60)
-    assert "tasks.greet" in run(stem, "task", "list", cwd=project, env=env)
+    assert "tasks.greet" in run(stem, "task", "list", "--json", cwd=project, env=env)
 
     for target in ("systemd", "docker", "compose", "k8s", "helm"):
         run(stem, "deploy", "init", target, "--name", "shop", cwd=project, env=env)
