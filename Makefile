@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark test-browser test-packaging check sbom shape lock bench bench-worker bench-control bench-schedules bench-composition bench-pipeline clean
+.PHONY: help demo test test-spark test-browser test-packaging test-bounds check sbom shape lock bench bench-worker bench-control bench-schedules bench-composition bench-pipeline clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,10 @@ test-browser: $(VENV)/dev ## run those of the dashboard in a real Chromium (Debi
 	$(BIN)/python -m pytest tests/browser -m browser $(ARGS)
 
 test-packaging: $(VENV)/dev ## install the built wheel with each extra into a clean environment, and run the quickstart
-	$(BIN)/python -m pytest tests/packaging -m packaging $(ARGS)
+	$(BIN)/python -m pytest tests/packaging -m "packaging and not bounds" $(ARGS)
+
+test-bounds: $(VENV)/dev ## run some tests with the lowest and with the newest versions of all dependencies
+	$(BIN)/python -m pytest tests/packaging -m bounds $(ARGS)
 
 check: $(VENV)/dev ## format, lint, types, import rule
 	$(BIN)/ruff format --check .

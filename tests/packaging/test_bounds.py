@@ -45,6 +45,7 @@ def test_the_lowest_versions_are_pinned_and_as_low_as_allowed() -> None:
 
 
 @pytest.mark.packaging
+@pytest.mark.bounds
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("versions", ["lowest", "newest"])
 def test_these_versions_pass(versions: str, environments: CleanEnvironments, tmp_path: Path) -> None:
