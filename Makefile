@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-by-turns bench-composition bench-pipeline clean docs sbom bench-observing bench-peers
+.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-by-turns bench-composition bench-pipeline clean docs sbom bench-observing bench-peers test-bounds
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,10 @@ test-browser: $(VENV)/dev ## run those of the dashboard in a real Chromium (Debi
 	$(BIN)/python -m pytest tests/browser -m browser $(ARGS)
 
 test-packaging: $(VENV)/dev ## install the built wheel with each extra into a clean environment, and run the quickstart
-	$(BIN)/python -m pytest tests/packaging -m packaging $(ARGS)
+	$(BIN)/python -m pytest tests/packaging -m "packaging and not bounds" $(ARGS)
+
+test-bounds: $(VENV)/dev ## run some tests with the lowest and with the newest versions of all dependencies
+	$(BIN)/python -m pytest tests/packaging -m bounds $(ARGS)
 
 docs: $(VENV)/dev ## build the documentation site into site/, offline; a warning fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -83,6 +86,8 @@ lock: $(VENV)/dev ## pin what is installed, with hashes, after a change of pypro
 	$(LOCK) --group build -o requirements/build.txt
 	$(LOCK) pyproject.toml --extra spark -o requirements/demo.txt
 	$(LOCK) pyproject.toml --all-extras --group dev --constraint requirements/build.txt --constraint requirements/demo.txt -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --resolution lowest-direct --no-header --no-annotate \
+	  --no-emit-index-url --all-extras pyproject.toml -o tests/packaging/lowest.txt
 
 # Each file is installed whole and checked against its hashes; what comes as source is built with the tools pinned first.
 $(VENV)/base: pyproject.toml requirements/build.txt requirements/demo.txt

@@ -1,13 +1,16 @@
 """The built wheel with the `spark` extra and nothing else: every command of the pipeline, and the example."""
 
+import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from support.source.clean_environment import ROOT, CleanEnvironments, run
+from support.until import until
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(900)]
 
@@ -68,6 +71,40 @@ def test_every_command_of_the_pipeline_runs_with_the_extra_alone(
     assert "succeeded" in stem("pipeline", "sql", "select outcome, count(*) from attempts group by all")
     stem("pipeline", "triage")
     stem("pipeline", "whatif", "--min", "1..2", "--max", "2..4")
+
+
+def test_the_command_of_the_deployed_pipeline_fills_the_lake_until_it_is_stopped(
+    python: str, env: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "postoffice.py").write_text(APP)
+    run(python, "-m", "stem", "deploy", "init", "k8s", "--app", "postoffice:app", cwd=tmp_path, env=env)
+    document = next(yaml.safe_load_all((tmp_path / "deploy/k8s/pipeline.yaml").read_text()))
+    words = document["spec"]["template"]["spec"]["containers"][0]["args"]
+    lake = tmp_path / "lake"
+    words = [word.replace("--lake=/lake", f"--lake={lake}") for word in words]
+    run(
+        python,
+        "-m",
+        "stem",
+        "enqueue",
+        "mail.send",
+        "--arg",
+        "to=ada",
+        "--app",
+        "postoffice:app",
+        cwd=tmp_path,
+        env=env,
+    )
+    pipeline = subprocess.Popen([python, "-m", "stem", *words], cwd=tmp_path, env=env, stdout=subprocess.PIPE)
+    try:
+        until(lambda: any(lake.rglob("*.parquet")) or pipeline.poll() is not None, seconds=180, every=0.2)
+        assert pipeline.poll() is None
+        pipeline.terminate()
+        told, _ = pipeline.communicate(timeout=60)
+    finally:
+        pipeline.kill()
+        pipeline.wait()
+    assert pipeline.returncode == 0 and "events" in json.loads(told)  # none if it was stopped within its first batch
 
 
 def test_the_example_runs_with_the_extra_alone(python: str, env: dict[str, str], tmp_path: Path) -> None:

@@ -151,6 +151,52 @@ async def composed_and_awaited() -> None:
     assert_type(await add.s(1).submit().aget(1), int)
 
 
+@app.schedule("0 2 * * *", time_zone="Europe/Berlin", overlap="skip")
+@app.task
+def nightly(day: str = "") -> int:
+    return len(day)
+
+
+def scheduled_and_steered() -> None:
+    assert_type(nightly.enqueue("monday"), TaskHandle[int])  # a schedule leaves the task as it was
+    assert_type(app.handle("some"), TaskHandle[Any])
+    assert_type(add.enqueue(1).wait(timeout=5), TaskRecord)
+    assert_type(add.enqueue(1).send_event("paid", {"by": "ada"}), None)
+    assert_type(app.send_event("some", "paid"), None)
+    assert_type(app.submit(add.s(1) | report.s()), CanvasHandle[str])
+    handle = (add.s(1) | report.s()).submit()
+    assert_type(handle.wait(timeout=5), TaskRecord)
+    assert_type(handle.revoke(terminate=True), list[str])
+    assert_type(handle.resume(), list[str])
+    assert_type(app.control.stats(), Answers)
+    assert_type(app.control.revoke("a", reason="late"), RevokeResult)
+    assert_type(app.control.resume("mail"), Paused)
+    assert_type(app.control.shutdown("warm"), Answers)
+
+
+async def async_twins() -> None:
+    assert_type(await app.aenqueue("any.name", args={"a": 1}), TaskHandle[Any])
+    assert_type(await app.asend_event("some", "paid"), None)
+    assert_type(await add.enqueue(1).await_ended(5), TaskRecord)
+    assert_type(await app.control.ainspect(queue="mail"), Answers)
+    assert_type(await app.control.apause("mail"), Paused)
+    handle = await (add.s(1) | report.s()).asubmit()
+    assert_type(await handle, str)
+    assert_type(await handle.astatus(), CanvasStatus)
+    assert_type(await handle.await_ended(5), TaskRecord)
+    assert_type(await handle.arevoke(), list[str])
+    assert_type(await handle.aresume(), list[str])
+
+
+def refused_schedules() -> None:
+    app.schedule(5)  # type: ignore[arg-type]
+    app.schedule("0 2 * * *", timezone="UTC")  # type: ignore[call-arg]
+    app.schedule("0 2 * * *", overlap=3)  # type: ignore[arg-type]
+    app.control.revoke(5)  # type: ignore[arg-type]
+    app.send_event("some")  # type: ignore[call-arg]
+    app.submit(add)  # type: ignore[arg-type]
+
+
 def refused_compositions(ctx: TaskContext) -> None:
     add.si("1")  # type: ignore[arg-type]
     add.s(1) | add  # type: ignore[operator]

@@ -4,6 +4,8 @@ from enum import StrEnum
 
 
 class State(StrEnum):
+    """Where a task is in its life."""
+
     QUEUED = "queued"
     RUNNING = "running"
     RETRIED = "retried"

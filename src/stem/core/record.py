@@ -14,6 +14,8 @@ REPLAY_OF = "replayOf"  # in meta: the task whose call this one repeats
 
 
 class TaskError(msgspec.Struct, frozen=True, rename="camel"):
+    """The error that ended a task or its last attempt, as it is stored."""
+
     type: str
     message: str
     stack: str = ""

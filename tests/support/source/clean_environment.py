@@ -28,12 +28,16 @@ class CleanEnvironments:
 
     def _install(self, extra: str) -> Path:
         place = self._folder / f"an environment {extra}"
+        self.make(place, extra, self._pins)
+        return place / "bin"
+
+    def make(self, place: Path, extra: str, constraints: Path, *more: str) -> None:
+        """Install the wheel with an extra, and `more` packages, into a new environment."""
         run(sys.executable, "-m", "venv", str(place))
-        install = (str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--constraint", str(self._pins))
+        install = (str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--constraint", str(constraints))
         run(*install, "setuptools", "wheel")
         requirement = f"stem-tasks[{extra}] @ {self._wheel.as_uri()}" if extra else str(self._wheel)
-        run(*install, "--no-build-isolation", requirement)
-        return place / "bin"
+        run(*install, "--no-build-isolation", requirement, *more)
 
 
 def run(*words: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:

@@ -14,6 +14,8 @@ class Exponential(msgspec.Struct, frozen=True, tag="exponential", rename="camel"
 
 
 class Fixed(msgspec.Struct, frozen=True, tag="fixed", rename="camel"):
+    """The same delay before every retry."""
+
     delay_seconds: Seconds
 
 
