@@ -136,7 +136,7 @@ def test_of_two_that_begin_a_lake_at_the_same_moment_both_have_the_same(bucket: 
     assert lakes._new_manifest(root, "a store") == first
 
 
-def test_what_goes_wrong_in_a_bucket_is_told_in_a_sentence_without_secrets(
+def test_errors_of_a_bucket_are_reported_in_one_sentence_without_secrets(
     bucket: Bucket, past: Store, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = ["pipeline", "run", "--broker-url", past.url, "--lake"]
