@@ -149,7 +149,7 @@ def test_a_bad_password_exits_70_and_is_not_repeated(shell: Shell) -> None:
         server.close()
 
 
-def test_results_elsewhere_are_looked_at_too(shell: Shell, closed_port: int) -> None:
+def test_a_result_backend_of_its_own_is_checked_as_well(shell: Shell, closed_port: int) -> None:
     shell.refusal("health", "--results-url", f"redis://127.0.0.1:{closed_port}/0", code=70)
 
 

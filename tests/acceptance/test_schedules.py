@@ -181,7 +181,7 @@ def test_a_beat_fires_what_the_configuration_file_declares(stem: Shell) -> None:
     assert stem.out("schedule", "list").splitlines()[1].split()[-1] == "file"
 
 
-def test_what_is_wrong_in_the_configuration_file_is_told_by_its_line(on_sqlite: Shell) -> None:
+def test_a_mistake_in_the_configuration_file_is_reported_with_its_line(on_sqlite: Shell) -> None:
     (on_sqlite.directory / "stem.yaml").write_text(
         "worker: {app: 'nothing:app'}\nschedules:\n- {id: a, task: t, spec: '@daily'}\n- {id: b, task: t, spec: 61 * * * *}\n"
     )

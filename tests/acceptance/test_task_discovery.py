@@ -94,7 +94,7 @@ def test_a_module_that_cannot_be_included_is_reported(shop: Shell, app: str, sen
     assert sentence in shop.refusal("worker", "start", code=64)
 
 
-def test_by_name_the_client_finds_included_tasks_too(shop: Shell) -> None:
+def test_the_client_finds_included_tasks_by_name(shop: Shell) -> None:
     line = 'python -c \'from shop.app import app; print(app.enqueue("mail.send", {"to": "ada"}).status().name)\''
     done = shop.paste(line)
     assert done.stdout == "mail.post\n", done

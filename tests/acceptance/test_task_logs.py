@@ -14,7 +14,7 @@ from support.until import until
 ID = "0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00"
 
 
-def test_what_a_task_says_is_kept_with_it(any_lab: Lab) -> None:
+def test_the_output_of_a_task_is_stored_with_it(any_lab: Lab) -> None:
     any_lab.start()
     task = any_lab.desk.send("talks")
     any_lab.began("talks")
@@ -33,7 +33,7 @@ def test_what_a_task_says_is_kept_with_it(any_lab: Lab) -> None:
     assert "INFO    it begins" in printed and "WARNING shop: careful" in printed
 
 
-def test_what_came_around_python_is_kept_too_and_attempts_are_told_apart(lab: Lab) -> None:
+def test_output_that_bypasses_python_is_stored_and_attempts_are_told_apart(lab: Lab) -> None:
     lab.start()
     task = lab.desk.send("talks-and-fails")
     lab.desk.ended(task)

@@ -25,7 +25,7 @@ def revoked(store: Store) -> int:
     return sum(event.kind is EventKind.REVOKED for event in all_events(store, step=5000))
 
 
-def test_what_one_call_cannot_cancel_is_left_to_reclaim(store: Store) -> None:
+def test_a_cascade_too_large_for_one_call_is_finished_by_reclaim(store: Store) -> None:
     store.broker.push(pushes("a"))
     push_many(store, "a")
     fail(store, "a")
@@ -91,7 +91,9 @@ def test_a_replay_in_the_midst_of_a_cascade_loses_nobody(store: Store) -> None:
     assert len(queued) == MANY and all(each.error is None for each in queued)
 
 
-def test_what_is_left_is_cancelled_once_whoever_reclaims(store: Store, open_store: OpenStore) -> None:
+def test_the_rest_of_a_cascade_is_cancelled_once_by_whichever_worker_reclaims(
+    store: Store, open_store: OpenStore
+) -> None:
     other = open_store()
     store.broker.push(pushes("a"))
     push_many(store, "a")

@@ -153,7 +153,7 @@ def test_expired_tasks_are_ended_and_never_delivered(store: Store) -> None:
     assert ids(store.results.wait(["a"], timeout_seconds=0).values()) == ["a"]
 
 
-def test_expiry_counts_from_the_envelope_too(store: Store) -> None:
+def test_expiry_counts_from_the_time_in_the_envelope(store: Store) -> None:
     now = moment(store.upkeep.now())
     store.broker.push(
         [

@@ -133,7 +133,7 @@ def test_where_nobody_is_there_an_ask_ends_at_once(store: Store) -> None:
     assert dict(answers.replies) == {} and answers.elapsed_seconds < 15
 
 
-def test_what_cannot_be_meant_is_refused_before_anybody_is_asked(store: Store) -> None:
+def test_an_impossible_command_is_refused_before_it_is_sent(store: Store) -> None:
     with on_duty(store, "w1") as (worker,):
         caller = Caller(store)
         wrong: list[Callable[[], object]] = [

@@ -56,7 +56,7 @@ def test_letters_are_listed_newest_first_and_paged_without_repeats(store: Store)
     assert dead_ids(store)[:3] == ["new-3", "new-2", "new-1"]
 
 
-def test_a_batch_of_deaths_is_listed_newest_first_too(store: Store) -> None:
+def test_dead_letters_of_one_batch_are_listed_newest_first(store: Store) -> None:
     store.broker.push([a_push(id) for id in "abcde"])
     store.broker.settle([dead(each) for each in claim(store)], worker=WORKER)
     assert dead_ids(store) == list("edcba")

@@ -133,7 +133,9 @@ def test_a_join_can_be_cancelled_and_purged_while_it_is_blocked(store: Store) ->
     assert states(store, "j", "k") == ["cancelled", "cancelled"]
 
 
-def test_who_waits_for_a_join_is_woken_by_the_end_of_its_last_member(store: Store, open_store: OpenStore) -> None:
+def test_a_caller_waiting_for_a_join_is_woken_by_the_end_of_its_last_member(
+    store: Store, open_store: OpenStore
+) -> None:
     other = open_store()
     store.broker.push([a_push("a"), a_join("j", "a"), a_join("outer", "j")])
     a = claim_one(store)
@@ -180,7 +182,7 @@ def test_a_member_that_ends_can_leave_another_behind_and_the_join_waits_for_it(s
     assert state(store, "j") is State.SUCCEEDED
 
 
-def test_what_is_pushed_into_a_join_and_fails_cancels_it(store: Store) -> None:
+def test_a_failed_task_that_was_pushed_into_a_join_cancels_the_join(store: Store) -> None:
     store.broker.push([a_push("a"), a_push("bad"), a_join("j", "a")])
     store.broker.push([a_push("s", into="j")])
     a, bad, s = take(store, "a", "bad", "s")
@@ -410,7 +412,7 @@ def test_a_promotion_with_an_unknown_prerequisite_promotes_nothing(store: Store)
 
 
 @pytest.mark.parametrize("push", [a_push(after=["a"]), a_join(), a_push(into="j")])
-def test_what_waits_for_others_cannot_be_staged(push: Push) -> None:
+def test_a_task_with_prerequisites_cannot_be_staged(push: Push) -> None:
     with pytest.raises(UsageError, match="with the promotion"):
         calls_of([push])
 

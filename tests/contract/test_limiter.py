@@ -56,7 +56,7 @@ def test_no_more_than_the_burst_is_saved_up(store: Store) -> None:
     assert [wait == 0.0 for wait in store.limiter.take([quick] * 4)] == [True, True, True, False]
 
 
-def test_who_comes_back_when_told_is_granted(store: Store) -> None:
+def test_a_caller_that_returns_at_the_time_it_was_told_is_granted(store: Store) -> None:
     quick = bucket(tokens=10, per=1)
     granted, wait = store.limiter.take([quick, quick])
     assert granted == 0.0 and wait == pytest.approx(0.1, abs=1e-3)

@@ -314,7 +314,7 @@ def test_a_failed_one_that_counted_does_not_count_again_when_it_is_replayed(stor
 
 
 @pytest.mark.parametrize("how", ["cancel", "purge"])
-def test_what_was_revoked_while_it_was_blocked_is_never_revived(store: Store, how: str) -> None:
+def test_a_task_revoked_while_blocked_is_never_revived(store: Store, how: str) -> None:
     store.broker.push([a_push("a"), a_push("b", after=["a"], queue="other"), a_push("c", after=["b"])])
     if how == "cancel":
         assert store.broker.cancel(["b", "ghost"], reason="not wanted") == ["b"]
@@ -331,7 +331,7 @@ def test_what_was_revoked_while_it_was_blocked_is_never_revived(store: Store, ho
     assert claim(store, "default", "other") == []
 
 
-def test_what_is_cancelled_already_is_left_alone_by_cancel_and_purge(store: Store) -> None:
+def test_a_cancelled_task_is_left_alone_by_cancel_and_purge(store: Store) -> None:
     store.broker.push([a_push("a"), a_push("b", after=["a"])])
     fail(store, "a")
     assert (store.broker.cancel(["b"]), store.broker.purge("default")) == ([], 0)
@@ -358,7 +358,7 @@ def test_a_purge_reaches_what_waits_in_other_queues_without_counting_it(store: S
     assert counts(store, "other") == (0, 0, 0, 0, 0)
 
 
-def test_what_waited_for_a_purged_dead_letter_stays_cancelled(store: Store) -> None:
+def test_a_task_that_waited_for_a_purged_dead_letter_stays_cancelled(store: Store) -> None:
     store.broker.push([a_push("a"), a_push("b", after=["a"])])
     fail(store, "a")
     assert store.deadletters.purge(DeadFilter()) == 1
@@ -387,7 +387,7 @@ def test_the_unique_key_of_one_that_a_failure_cancels_is_free(store: Store) -> N
     assert store.broker.push([a_push("h", unique="k")])[0].created, "what is revived does not take its key back"
 
 
-def test_who_waits_for_the_result_is_woken_by_the_failure(store: Store, open_store: OpenStore) -> None:
+def test_a_caller_waiting_for_the_result_is_woken_by_the_failure(store: Store, open_store: OpenStore) -> None:
     other = open_store()
     store.broker.push([a_push("a"), a_push("b", after=["a"]), a_push("c", after=["b"])])
     a = claim_one(store)

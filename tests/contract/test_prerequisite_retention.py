@@ -131,7 +131,7 @@ def test_members_are_kept_as_long_as_the_record_of_their_join(open_store: OpenSt
     assert go(store, "a", "b", "j", "outer")
 
 
-def test_what_a_task_blocked_on_is_kept_while_it_waits(brief: Store) -> None:
+def test_prerequisites_are_kept_while_a_task_waits_for_them(brief: Store) -> None:
     brief.broker.push(pushes("a", "b", "c"))
     a, b, c = take(brief, "a", "b", "c")
     brief.broker.settle([block(a, "b", "c"), done(b, 2)], worker=WORKER)
@@ -250,7 +250,7 @@ def test_a_join_revived_after_its_copy_was_read_is_read_as_it_ended(split_store:
     assert states(split_store, "j", "b") == ["succeeded", "failed"]
 
 
-def test_what_is_kept_for_who_needs_it_is_read_from_the_broker_s_store(store_url: str, namespace: str) -> None:
+def test_results_kept_for_dependents_are_read_from_the_broker_s_store(store_url: str, namespace: str) -> None:
     joined = apart(store_url, namespace, Retention(results_seconds=KEPT))
     joined.broker.push([a_push("a"), a_push("b", after=["a"], delay=3600)])
     joined.broker.settle([done(claim_one(joined), 5)], worker=WORKER)

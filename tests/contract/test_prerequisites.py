@@ -52,7 +52,7 @@ def test_a_queue_of_which_all_tasks_are_blocked_is_counted_and_can_be_looked_int
     assert store.broker.peek("other", limit=10) == []
 
 
-def test_what_it_waits_for_is_in_its_envelope_when_it_runs(store: Store) -> None:
+def test_prerequisites_are_in_the_envelope_when_the_task_runs(store: Store) -> None:
     sent = a_push("b", after=["a"], on_failure="run", inputs={"x": "a"}, args={"y": 1})
     store.broker.push([a_push("a"), sent])
     succeed(store, "a")
@@ -275,7 +275,7 @@ def test_a_follow_up_with_an_unknown_prerequisite_is_refused_and_nothing_is_sett
     assert store.broker.settle([done(a), done(b)], worker=WORKER) == []
 
 
-def test_what_a_late_holder_would_push_refuses_nobody_else(store: Store) -> None:
+def test_follow_ups_of_a_lost_lease_block_no_other_push(store: Store) -> None:
     """Its lease is no longer valid, so whatever it names does not count."""
     store.broker.push(pushes("a", "b"))
     late = claim_one(store, lease=0.02)

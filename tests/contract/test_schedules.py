@@ -139,7 +139,7 @@ def test_the_event_names_the_entry_the_instant_and_the_tenant(store: Store) -> N
     assert told.data == {"schedule": "it", "scheduledFor": "2030-01-31T09:00:00+00:00", "tenant": "acme"}
 
 
-def test_what_is_due_comes_earliest_first_enabled_or_not(store: Store) -> None:
+def test_due_entries_come_earliest_first_enabled_or_not(store: Store) -> None:
     put(store, named("later"), 60)
     put(store, named("never"), None)
     put(store, named("second"), -1)

@@ -175,7 +175,7 @@ def test_a_part_that_is_not_whole_promotes_nothing(store: Store) -> None:
     assert store.staging.promote("job", [part]) == Promotion(2, 0), "what is whole can still be promoted"
 
 
-def test_an_empty_job_is_promoted_too(store: Store) -> None:
+def test_an_empty_job_can_be_promoted(store: Store) -> None:
     assert store.staging.promote("job", [Part("p", 0)]) == Promotion(0, 0)
     assert store.staging.promote("job", [stage(store, "q", "a")]) == Promotion(0, 0)
     assert claim(store) == []

@@ -117,7 +117,7 @@ def test_steps_stay_across_retry_requeue_reclaim_crash_and_replay(store: Store) 
     assert steps(store, "a") == [("s0", True), ("s1", False), ("s2", False), ("s3", 3), ("s4", 4), ("s5", 5)]
 
 
-def test_who_has_lost_the_lease_writes_nothing(store: Store) -> None:
+def test_a_worker_that_has_lost_its_lease_writes_nothing(store: Store) -> None:
     late = push_and_claim(store, a_push("a"), lease=0.02)
     expire(store, late)
     assert not keep(store, late, "pay", "late")

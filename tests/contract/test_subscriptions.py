@@ -58,7 +58,7 @@ def test_its_filters_must_all_match(app: Stem) -> None:
     assert ids(kinds=[EventKind.ENQUEUED]) == ["a", "b", "c", "d"]
 
 
-def test_what_does_not_match_need_not_be_read_twice(app: Stem) -> None:
+def test_events_that_do_not_match_are_not_read_twice(app: Stem) -> None:
     nothing = app.events.subscribe(after="", kinds=["failed"], timeout=0.01)
     enqueue(app, "a", "b")
     assert list(nothing) == []

@@ -181,7 +181,7 @@ def test_a_blocked_holder_is_superseded_for_good(store: Store) -> None:
     assert states(store, "a", "after-a") == ["cancelled", "cancelled"]
 
 
-def test_what_waits_for_the_superseded_learns_it_as_of_any_other_failure(store: Store) -> None:
+def test_dependents_of_a_superseded_task_see_it_as_a_failure(store: Store) -> None:
     store.broker.push([instead("a"), a_push("run", after=["a"], on_failure="run"), a_push("stop", after=["a"])])
     store.broker.push([instead("b", queue="other")])
     assert error_of(store, "stop").message == "a (demo.add) was cancelled: Cancelled: superseded"
@@ -258,7 +258,7 @@ def test_a_superseded_task_cannot_be_replayed_or_taken_back(store: Store) -> Non
     assert state(store, "a") is State.CANCELLED
 
 
-def test_who_waits_for_the_result_of_the_superseded_is_woken(store: Store, open_store: OpenStore) -> None:
+def test_a_caller_waiting_for_the_result_of_a_superseded_task_is_woken(store: Store, open_store: OpenStore) -> None:
     other = open_store()
     store.broker.push([instead("a", delay=HOUR)])
     waiter = in_thread(lambda: other.results.wait(["a"], timeout_seconds=30))

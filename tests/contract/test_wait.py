@@ -239,7 +239,7 @@ def test_waiting_leaves_the_task_where_it_is(store: Store, queues: list[str]) ->
     assert ids(claim(store, *queues)) == ["a", "b"]
 
 
-def test_who_stands_by_gets_each_task_once_whoever_else_claims(store: Store, open_store: OpenStore) -> None:
+def test_a_waiting_worker_gets_each_task_once_while_others_claim(store: Store, open_store: OpenStore) -> None:
     """Handed over or claimed, and what he was handed when he stands down comes then."""
     other, found = open_store(), list[str]()
     pushed = [f"t{number}" for number in range(60)]
@@ -254,7 +254,7 @@ def test_who_stands_by_gets_each_task_once_whoever_else_claims(store: Store, ope
     assert claim(store) == []
 
 
-def test_who_stands_by_with_room_for_nothing_is_woken_all_the_same(store: Store, open_store: OpenStore) -> None:
+def test_a_waiting_worker_without_room_is_woken_all_the_same(store: Store, open_store: OpenStore) -> None:
     other = open_store()
     wait_for_handoff = partial(
         store.broker.wait_for_handoff, ["default"], room=lambda: 0, lease_seconds=60, timeout_seconds=20

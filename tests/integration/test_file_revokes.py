@@ -198,7 +198,7 @@ def test_a_put_that_the_disk_refuses_leaves_nothing_behind(store: RevokeStore, p
         ("mysql://host/db", ConfigError, "not a store that Stem knows"),
     ],
 )
-def test_what_cannot_be_a_revoke_file_is_refused(
+def test_a_file_that_cannot_hold_revokes_is_refused(
     tmp_path: Path, url: str, error: type[Exception], sentence: str
 ) -> None:
     (tmp_path / "letter").write_text("Dear Ada,\n" * 9)

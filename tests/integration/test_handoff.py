@@ -56,7 +56,7 @@ def last_for(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
 # Handed over
 
 
-def test_a_push_leases_its_task_to_who_waits_and_a_claim_returns_it(store: Store, other: Store) -> None:
+def test_a_push_leases_its_task_to_a_waiting_worker_and_a_claim_returns_it(store: Store, other: Store) -> None:
     push = a_push("a", args={"text": 'a "b"\n[ü]'})
     register(store)
     other.broker.push([push])
@@ -71,7 +71,7 @@ def test_a_push_leases_its_task_to_who_waits_and_a_claim_returns_it(store: Store
     assert [kind.value for kind in kinds_of(store, "a")] == ["enqueued", "started", "succeeded"]
 
 
-def test_whoever_sleeps_is_woken_by_it(store: Store, other: Store) -> None:
+def test_a_handed_over_task_wakes_a_sleeping_worker(store: Store, other: Store) -> None:
     register(store)
     waiting = in_thread(partial(wait_for_handoff, store, seconds=60))
     assert is_waiting(waiting)
@@ -143,7 +143,7 @@ def test_a_batch_waits_to_be_claimed_and_what_is_pushed_then_stays_behind_it(sto
     assert ids(claim(store)) == ["a", "b", "c"]
 
 
-def test_a_known_id_takes_no_seat(store: Store, other: Store) -> None:
+def test_a_known_id_takes_no_free_slot(store: Store, other: Store) -> None:
     register(store, room=1)
     other.broker.push([a_push("a")])
     assert wait_for_handoff(store)
@@ -240,7 +240,9 @@ def test_a_notification_of_a_task_that_another_worker_has_claimed_since_is_ignor
 # Who is there
 
 
-def test_a_seat_that_is_not_kept_is_soon_nobodys(store: Store, other: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registration_that_is_not_renewed_expires(
+    store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So is that of a worker which is frozen."""
     last_for(0.05, monkeypatch)
     register(store, room=1)
@@ -249,7 +251,9 @@ def test_a_seat_that_is_not_kept_is_soon_nobodys(store: Store, other: Store, mon
     assert depth(other).ready == 1
 
 
-def test_who_waits_for_long_keeps_his_seat(store: Store, other: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_waits_for_long_keeps_its_registration(
+    store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     last_for(2.5, monkeypatch)
     register(store)
     waiting = in_thread(partial(wait_for_handoff, store, seconds=60))
@@ -259,7 +263,7 @@ def test_who_waits_for_long_keeps_his_seat(store: Store, other: Store, monkeypat
     assert depth(other).running == 1
 
 
-def test_a_child_process_leaves_the_seat_of_its_parent_alone(store: Store, other: Store) -> None:
+def test_a_child_process_leaves_the_registration_of_its_parent_alone(store: Store, other: Store) -> None:
     register(store, room=2)
     other.broker.push([a_push("a")])
     assert wait_for_handoff(store, room=2)  # it has heard of it, and claims it below
@@ -282,7 +286,7 @@ def test_a_child_process_leaves_the_seat_of_its_parent_alone(store: Store, other
 # Standing down
 
 
-def test_who_stands_down_is_handed_nothing_until_he_stands_by_again(store: Store, other: Store) -> None:
+def test_a_worker_that_withdraws_is_handed_nothing_until_it_registers_again(store: Store, other: Store) -> None:
     register(store)
     assert store.broker.stop_handoff() == []
     other.broker.push([a_push("a")])
@@ -292,7 +296,7 @@ def test_who_stands_down_is_handed_nothing_until_he_stands_by_again(store: Store
     assert depth(other).running == 2
 
 
-def test_who_stands_down_for_good_never_sits_again(store: Store, other: Store) -> None:
+def test_a_worker_that_withdraws_for_good_never_registers_again(store: Store, other: Store) -> None:
     register(store)
     other.broker.push([a_push("a")])
     assert ids(store.broker.stop_handoff(for_good=True)) == ["a"]
@@ -301,7 +305,7 @@ def test_who_stands_down_for_good_never_sits_again(store: Store, other: Store) -
     assert depth(other).ready == 1
 
 
-def test_standing_down_ends_the_wait_and_its_queues_are_not_sat_for_again(store: Store, other: Store) -> None:
+def test_withdrawing_ends_the_wait_and_does_not_register_again(store: Store, other: Store) -> None:
     register(store)
     waiting = in_thread(partial(wait_for_handoff, store, seconds=60))
     assert is_waiting(waiting)
@@ -311,7 +315,7 @@ def test_standing_down_ends_the_wait_and_its_queues_are_not_sat_for_again(store:
     assert depth(other).ready == 1
 
 
-def test_the_seat_follows_room_and_queues(store: Store, other: Store) -> None:
+def test_the_registration_follows_room_and_queues(store: Store, other: Store) -> None:
     register(store, room=5)
     assert not wait_for_handoff(store, room=2)
     push_each(other, "a", "b", "c")

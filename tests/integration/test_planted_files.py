@@ -156,7 +156,7 @@ class TestPidFile:
         os.mkfifo(file)
         assert pidfile.read(file) == pidfile.Unreadable("it is not a regular file")
 
-    def test_what_others_may_write_is_doubted(self, file: Path) -> None:
+    def test_files_that_others_may_write_are_refused(self, file: Path) -> None:
         pidfile.write_own(file)
         assert _doubt(file) == ""
         file.chmod(0o664)

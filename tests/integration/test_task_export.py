@@ -118,7 +118,7 @@ def test_only_what_is_asked_for(
     assert json.loads(capsys.readouterr().out) == {"tasks": len(ids), "output": str(path), "format": "jsonl"}
 
 
-def test_what_cannot_be_written_is_one_sentence_and_leaves_nothing(
+def test_a_failed_export_is_reported_in_one_sentence_and_leaves_nothing(
     filled: Store, export: Export, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert export("--output", str(tmp_path / "tasks.xlsx")) == 64

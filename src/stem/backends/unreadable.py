@@ -1,4 +1,4 @@
-"""Revokes that cannot be read are passed over: whoever can write to the store can write anything, and workers must go on."""
+"""Skip revokes that cannot be read: anyone with write access to the store can write anything, and workers must go on."""
 
 import logging
 from collections.abc import Callable, Iterable

@@ -83,7 +83,7 @@ class Control:
             )
 
     def pause(self, *queues: str, workers: Sequence[str] = (), timeout: Duration | None = None) -> "Paused":
-        """Start nothing more of these queues. Durable: workers that start later heed it."""
+        """Start nothing more of these queues. Durable: it also applies to workers that start later."""
         return self._change_pauses("pause", queues, workers, timeout)
 
     def resume(self, *queues: str, workers: Sequence[str] = (), timeout: Duration | None = None) -> "Paused":

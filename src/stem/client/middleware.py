@@ -34,7 +34,7 @@ class Middleware:
     def consume(self, context: TaskContext) -> None:
         """Called before a task runs."""
 
-    def execute(self, context: TaskContext) -> AbstractContextManager[Any]:  # noqa: ARG002 - for those who override it
+    def execute(self, context: TaskContext) -> AbstractContextManager[Any]:  # noqa: ARG002 - for overrides
         """Wraps the handler, sync or async. It sees the handler's exception but cannot swallow it."""
         return nullcontext()
 

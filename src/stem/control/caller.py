@@ -218,6 +218,6 @@ def _silence(command: Command, worker: str, is_known: bool, doubt: str | None) -
 
 
 def _obeys(pulse: Pulse, type: str) -> bool:
-    """Whether a command without targets is meant for it, too."""
+    """Whether a command without targets is meant for this worker as well."""
     commands = pulse.heartbeat.extras.get(COMMANDS_EXTRA)
     return not isinstance(commands, list) or type in commands

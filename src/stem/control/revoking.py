@@ -27,7 +27,7 @@ LEAST_SECONDS = 0.2  # for a part, when those before it have used up the time
 
 @dataclass(frozen=True, slots=True)
 class RevokeResult:
-    """The records that hold from now on, and what workers said; None: nobody is known who could have been told.
+    """The records that hold from now on, and what workers said; None: no worker is known that could have been told.
     `cancelled` are the ids of those that waited, and are cancelled already."""
 
     records: Sequence[RevokeRecord]

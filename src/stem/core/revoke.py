@@ -16,6 +16,20 @@ class RevokeRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     expires_seconds: float | None = None
     seal: str = ""  # see `Seal`; empty: it is not signed
 
+    def stored(self, version: int, created_at: datetime, expires_at: datetime | None) -> "RevokeRecord":
+        """The record of this request, with what the store has decided."""
+        return RevokeRecord(
+            task_id=self.task_id,
+            version=version,
+            reason=self.reason,
+            requester=self.requester,
+            terminate=self.terminate,
+            signal=self.signal,
+            created_at=created_at,
+            expires_at=expires_at,
+            seal=self.seal,
+        )
+
 
 class RevokeRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A stored revoke. `version` grows with every write in the store, so readers recognise stale copies."""

@@ -52,7 +52,7 @@ def folder_beside(file: os.stat_result, path: Path | str) -> Iterator[int]:
 
 
 def make_folder_beside(file: os.stat_result, path: Path | str) -> None:
-    """Create a folder for those who may write to the file. An existing one stays as it is."""
+    """Create a folder for the users who may write to the file. An existing one stays as it is."""
     group = 0o070 if file.st_mode & stat.S_IWGRP else 0
     world = 0o007 if file.st_mode & stat.S_IWOTH else 0
     with suppress(FileExistsError):

@@ -73,7 +73,7 @@ class EntryWriter:
         return saved
 
     def edited(self, entry: ScheduleEntry, found: Scheduled | None) -> ScheduleEntry:
-        """Return the entry as an edit of the one found: who declared that remains its owner, and may change it again."""
+        """Return the entry as an edit of the one found: its owner stays the one who declared it, and may change it again."""
         if found is None or not self.is_signed(found.entry):
             return entry
         before = found.entry
@@ -140,7 +140,7 @@ def backfill(app: "Stem", entry_id: str, since: datetime, until: datetime) -> It
 
 
 def task_id_of(namespace: str, entry_id: str, instant: datetime) -> str:
-    """Return the id of the task of an entry and an instant: whoever enqueues it, there is one."""
+    """Return the id of the task of an entry and an instant: the same from every scheduler, so the task exists once."""
     digest = hashlib.sha256(f"{namespace}\n{entry_id}\n{instant.astimezone(UTC).isoformat()}".encode()).digest()
     return uuid7(max(0.0, instant.timestamp()), digest[:10])
 

@@ -65,7 +65,7 @@ class Scheduler:
         self._app = app
         self._origin = origin
         self._filed = None if config_file is None else Declarations("file", origin, read_schedules(config_file))
-        self._broken: list[str] = []  # entries that the log has told of
+        self._broken: list[str] = []  # entries that were logged as broken
         self._stopped = Event()
         self._beat = Beat(app, self.name)
         self._steering = BeatSteering(self.name, app.settings.namespace, self._beat, self._stopped.set)

@@ -75,7 +75,7 @@ def test_a_worker_answers_within_200_ms_while_busy_while_paused_and_while_draini
     assert is_quick("draining")
 
 
-def test_what_runs_is_listed_and_counted_under_every_name(lab: Lab) -> None:
+def test_running_tasks_are_listed_and_counted_under_every_name_of_the_command(lab: Lab) -> None:
     worker = lab.start("w1", "--concurrency", "3")
     held, other = lab.desk.send("hold"), lab.desk.send("hold-inline")
     lab.began("hold", "inline")

@@ -85,7 +85,7 @@ def test_with_keys_nobody_elses_answer_is_shown(lab: Lab) -> None:
     assert "pong" not in done.stdout
 
 
-def test_what_a_peer_answers_over_http_does_not_act_on_the_terminal(lab: Lab) -> None:
+def test_control_characters_in_an_http_reply_do_not_reach_the_terminal(lab: Lab) -> None:
     store = lab.desk.app.store
     with socket.create_server(("127.0.0.1", 0)) as server:
 

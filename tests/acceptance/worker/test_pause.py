@@ -45,7 +45,7 @@ def test_nothing_of_a_paused_queue_starts_until_it_is_resumed_also_after_a_resta
     assert any_lab.noted(EventKind.WORKER_PAUSED)[0]["queues"] == ["default"]
 
 
-def test_what_is_sent_to_a_paused_queue_is_left_alone_also_by_a_worker_that_waits_for_it(any_lab: Lab) -> None:
+def test_a_task_sent_to_a_paused_queue_is_left_alone_even_by_a_worker_that_waits_for_it(any_lab: Lab) -> None:
     any_lab.start("w1")
     for number in range(5):
         any_lab.desk.value(any_lab.desk.send("quick", mark=f"before{number}"))

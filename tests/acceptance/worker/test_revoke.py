@@ -18,7 +18,7 @@ def revoked(lab: Lab, task_id: str) -> TaskRecord:
     return record
 
 
-def test_what_runs_is_stopped_and_what_waits_never_starts_and_restarts_heed_it(any_lab: Lab) -> None:
+def test_a_revoked_task_is_stopped_or_never_starts_even_after_a_restart(any_lab: Lab) -> None:
     worker = any_lab.start("w1", "--concurrency", "1")
     held = any_lab.desk.send("hold")
     any_lab.began("hold")
@@ -183,7 +183,7 @@ def test_a_revoke_that_expires_is_forgotten(lab: Lab) -> None:
         (("fine", "--signal", "SIGSTOP"), "--signal"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_nothing_is_written(
+def test_a_revoke_with_impossible_options_is_refused_and_nothing_is_written(
     lab: Lab, words: tuple[str, ...], sentence: str
 ) -> None:
     assert sentence in lab.shell.refusal("worker", "revoke", *words, code=64)

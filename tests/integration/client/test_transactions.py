@@ -68,7 +68,7 @@ def test_a_canvas_is_there_with_the_commit_and_not_after_a_rollback(joined: tupl
     assert handle.get(5) == [1, 2]
 
 
-def test_bulk_and_async_join_too(joined: tuple[Stem, Any]) -> None:
+def test_bulk_and_async_calls_join_the_transaction(joined: tuple[Stem, Any]) -> None:
     app, connection = joined
     within = app.tasks["work"].options(connection=connection)
     assert within.enqueue_many([{"number": 1}, {}], chunk=1) == Bulk(2, 0)

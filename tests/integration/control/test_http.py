@@ -278,7 +278,7 @@ def test_the_protocol_is_plain_enough_for_any_client(store: Store) -> None:
         ("PUT", "/control", 405),
     ],
 )
-def test_what_is_not_offered_is_refused(store: Store, method: str, path: str, status: int) -> None:
+def test_paths_and_methods_that_are_not_offered_are_refused(store: Store, method: str, path: str, status: int) -> None:
     with served(store, "w1", token=TOKEN) as (worker,):
         assert request(worker.endpoint, method, path, b"{}").status == status
         assert worker.responder.counts == {}

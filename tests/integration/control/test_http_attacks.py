@@ -143,7 +143,7 @@ def test_hosts_are_allowed_by_name_and_port(name: str, url: str, is_allowed: boo
 
 class TestEndpoint:
     @pytest.mark.parametrize("options", [{"token": "fifteen-letters"}, {"token": TOKEN, "host": "0.0.0.0"}])
-    def test_what_would_be_easy_to_guess_or_to_overhear_does_not_start(self, options: dict[str, Any]) -> None:
+    def test_an_endpoint_with_a_short_token_or_without_tls_does_not_start(self, options: dict[str, Any]) -> None:
         with pytest.raises(ConfigError, match=r"16 characters|needs TLS"):
             HttpEndpoint(**options)
 
@@ -211,7 +211,7 @@ class TestEndpoint:
             with asking(store, tls=caller_tls(papers / "ca.pem")) as caller:
                 assert caller.ask("ping", timeout_seconds=20).is_all_ok
 
-    def test_what_has_shown_its_token_gives_way_to_no_stranger(self, store: Store) -> None:
+    def test_an_authenticated_connection_does_not_give_way_to_strangers(self, store: Store) -> None:
         with served(store, "w1", token=TOKEN) as (worker,), ExitStack() as held:
             stream = http.client.HTTPConnection("127.0.0.1", worker.port, timeout=10)
             held.callback(stream.close)

@@ -64,7 +64,7 @@ def test_the_right_password_opens_and_stays_out_of_the_stores_url(locked_server:
     store.upkeep.close()
 
 
-def test_a_password_among_the_parameters_stays_out_too(locked_server: PostgresServer) -> None:
+def test_a_password_among_the_parameters_is_masked(locked_server: PostgresServer) -> None:
     url = f"postgresql://127.0.0.1:{locked_server.port}/ours?user=owner&password=correct-horse"
     store = connect(url, OURS)
     assert "correct-horse" not in store.url

@@ -74,7 +74,7 @@ def fragile(shared: Fragile) -> Fragile:
     return shared
 
 
-def test_what_is_told_of_is_not_on_disk_before_somebody_asks_for_it(fragile: Fragile) -> None:
+def test_an_event_is_flushed_to_disk_only_when_somebody_asks_for_it(fragile: Fragile) -> None:
     """Else the other tests here could not fail."""
     store = fragile.open()
     told_of(store, a_push("early"))
@@ -123,7 +123,7 @@ def test_the_newest_offset_is_there_after_a_crash(fragile: Fragile) -> None:
     assert fragile.crash().events.head() == head
 
 
-def test_what_the_past_is_read_up_to_is_there_after_a_crash(fragile: Fragile) -> None:
+def test_events_that_a_reader_has_seen_survive_a_crash(fragile: Fragile) -> None:
     store = fragile.open()
     after = store.events.head()
     told_of(store, a_push("sliced"))

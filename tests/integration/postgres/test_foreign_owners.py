@@ -114,7 +114,7 @@ def test_a_trigger_that_runs_a_stranger_s_function_is_refused(server: PostgresSe
         connect(url(server, "ours", "sprung"), OURS)
 
 
-def test_what_looks_built_in_on_our_search_path_is_refused(server: PostgresServer) -> None:
+def test_an_object_that_shadows_a_built_in_on_the_search_path_is_refused(server: PostgresServer) -> None:
     """Postgres prefers one that fits better to one that is built in, and runs it with our rights."""
     connect(url(server, "ours", "path"), OURS).upkeep.close()
     for plant, remove, told in (

@@ -59,7 +59,7 @@ def test_the_lease_lasts_what_the_waiter_said_or_the_call_itself(
 # Not heard of
 
 
-def test_what_was_said_over_a_connection_that_broke_is_fetched(
+def test_tasks_sent_over_a_connection_that_broke_are_fetched(
     store: Store, other: Store, admin: psycopg.Connection
 ) -> None:
     register(store)
@@ -71,7 +71,7 @@ def test_what_was_said_over_a_connection_that_broke_is_fetched(
     assert claim(store) == []
 
 
-def test_what_is_heard_of_so_late_that_its_lease_may_be_over_is_leased_anew(
+def test_a_task_received_so_late_that_its_lease_may_be_over_is_leased_again(
     store: Store, other: Store, admin: psycopg.Connection, namespace: str
 ) -> None:
     register(store, lease=4.0)
@@ -84,7 +84,7 @@ def test_what_is_heard_of_so_late_that_its_lease_may_be_over_is_leased_anew(
     assert seconds > 5.0
 
 
-def test_what_was_handed_over_is_listed_though_pushers_found_the_connection_gone(
+def test_a_handed_over_task_stays_listed_after_pushers_found_the_connection_gone(
     store: Store, other: Store, admin: psycopg.Connection
 ) -> None:
     register(store)
@@ -131,7 +131,7 @@ def test_a_worker_whose_registration_is_locked_goes_on_without_it(
 # Who is there
 
 
-def test_where_nobody_hears_what_is_said_to_him_alone_nobody_sits(
+def test_no_worker_registers_where_channels_of_single_connections_deliver_nothing(
     store: Store, other: Store, registrations: "Registrations", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As through a pooler that shares connections."""
@@ -169,7 +169,7 @@ def test_registrations_of_workers_that_ended_without_withdrawing_are_cleared_awa
     assert registrations.count() == 1
 
 
-def test_where_old_versions_pile_up_nobody_sits(store: Store, admin: psycopg.Connection) -> None:
+def test_no_worker_registers_while_old_row_versions_pile_up(store: Store, admin: psycopg.Connection) -> None:
     """As while a transaction stays open: a push would have to look at them all."""
     admin.execute("INSERT INTO stem.handoffs SELECT 'bulk', n, 0, 0, 0, '{}', '{}' FROM generate_series(1, 10000) n")
     try:

@@ -117,7 +117,7 @@ def test_a_large_job_is_seen_like_any_other_push(store: Store, admin: Admin) -> 
     assert [each.id for each in store.broker.peek("default", limit=2)] == numbered("a")[3:5]
 
 
-def test_what_can_happen_to_a_task_happens_to_one_of_a_large_job(store: Store, admin: Admin) -> None:
+def test_tasks_of_a_large_job_behave_as_any_other(store: Store, admin: Admin) -> None:
     first, second, third, fourth, *_ = promoted(store)
     delivered = claim(store, limit=4)
     assert ids(delivered) == [first, second, third, fourth]

@@ -65,14 +65,14 @@ def test_one_who_hears_wakes_all_whom_it_concerns(store: Store, other: Store) ->
     assert all(each.result(SOON) for each in waiting)
 
 
-def test_what_is_told_between_two_waits_is_not_missed(store: Store, other: Store) -> None:
+def test_a_notification_between_two_waits_is_not_missed(store: Store, other: Store) -> None:
     listens(store)
     assert claim(store) == []
     other.broker.push([a_push()])
     assert store.broker.wait(["default"], timeout_seconds=SOON)
 
 
-def test_who_has_claimed_less_than_he_wanted_waits_without_looking(
+def test_a_worker_that_claimed_less_than_its_limit_waits_without_a_query(
     store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listens(store)
@@ -101,7 +101,7 @@ def test_who_has_claimed_less_than_he_wanted_waits_without_looking(
     assert waiting.result(SOON)
 
 
-def test_what_another_held_during_the_claim_and_then_left_is_found_soon(
+def test_a_row_that_was_locked_during_the_claim_and_then_released_is_found_soon(
     store: Store, other: Store, admin: psycopg.Connection, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "_UNSEEN_POLL_SECONDS", 0.02)

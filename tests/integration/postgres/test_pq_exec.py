@@ -62,7 +62,7 @@ def test_no_answer_by_the_deadline_ends_the_call_and_what_the_server_does_for_it
     assert client.cells(_say("next")) == [("next",)]  # on another connection, once the only one is back
 
 
-def test_what_is_sent_often_is_kept_by_the_server(client: PostgresClient) -> None:
+def test_frequent_statements_are_prepared_on_the_server(client: PostgresClient) -> None:
     for _ in range(3):
         client.cells(_say("again"), _say("along"))
     kept = client.rows("SELECT statement FROM pg_prepared_statements WHERE generic_plans + custom_plans > 0")

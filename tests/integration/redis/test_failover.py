@@ -86,7 +86,7 @@ def test_after_a_failover_nothing_is_handed_over_that_is_claimed_as_well(pair: t
     forwarder.close()
 
 
-def test_a_plain_command_finds_the_new_primary_too(pair: tuple[RedisServer, RedisServer]) -> None:
+def test_a_plain_command_finds_the_new_primary(pair: tuple[RedisServer, RedisServer]) -> None:
     old, new = pair
     forwarder = Forwarder(old.port)
     store = connect(forwarder.url, Settings(namespace="failover", timeout_seconds=20.0))

@@ -22,7 +22,7 @@ KEYS = "k1:hmac-sha256:" + "A" * 43 + "="
 PAST = timedelta(seconds=20)
 
 
-def test_what_is_due_is_enqueued_with_its_schedule_in_its_meta(app: Stem) -> None:
+def test_a_due_entry_is_enqueued_with_its_schedule_in_its_meta(app: Stem) -> None:
     instant = due(app, args={"text": "hello"}, options={"queue": "mail", "priority": 7})
     assert Beat(app, "a").tick() == 1
     (record,) = app.store.results.page(TaskFilter(), limit=10).items

@@ -59,7 +59,7 @@ def test_a_ring_for_another_queue_lets_it_sleep_on(store: Store, path: Path) -> 
     assert waiter.result(10)
 
 
-def test_who_waits_for_another_kind_is_not_even_woken(path: Path) -> None:
+def test_a_waiter_for_another_topic_is_not_woken(path: Path) -> None:
     path.touch()
     bell = Doorbell(path)
     with bell.listening(["1:channel:news"]) as other, bell.listening(["1:done"]) as meant:
@@ -81,7 +81,7 @@ def test_an_idle_wait_uses_less_than_a_hundredth_of_a_core(store: Store) -> None
     takes_less_than(0.02, spends, tries=3)
 
 
-def test_who_has_waited_takes_its_socket_away(store: Store, path: Path) -> None:
+def test_a_waiter_removes_its_socket(store: Store, path: Path) -> None:
     store.broker.wait(["default"], timeout_seconds=0.05)
     assert ears(path) == []
 

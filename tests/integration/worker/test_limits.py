@@ -68,7 +68,7 @@ def test_a_hard_limit_ends_whatever_the_handler_does(client: Desk, tmp_path: Pat
     takes_less_than(2.0, takes)
 
 
-def test_a_hard_limit_ends_the_children_too(client: Desk, tmp_path: Path) -> None:
+def test_a_hard_limit_ends_child_processes(client: Desk, tmp_path: Path) -> None:
     def left() -> str:
         marks = tmp_path / os.urandom(4).hex()
         client.ended(client.send("waits-for-a-child", {"hard_limit": 0.3, "max_retries": 0}, file=str(marks)))

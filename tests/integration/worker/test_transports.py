@@ -46,7 +46,7 @@ def test_where_the_endpoint_refuses_the_token_the_next_transport_is_taken(app: S
     assert (answers.transport, answers.replies["w1"].status) == ("broker", "ok")
 
 
-def test_a_worker_that_polls_is_reached_too(tmp_path: Path) -> None:
+def test_a_polling_worker_is_reached(tmp_path: Path) -> None:
     control = ControlSettings(transports=("polling",), poll_seconds=0.2)
     with Stem(settings=Settings(broker_url=f"sqlite:///{tmp_path}/stem.db", control=control)) as app:
         with Worker(app, in_process=True, name="w1"):

@@ -93,7 +93,7 @@ def test_a_soft_limit_can_be_caught_in_an_item(spark: SparkSession, app: Stem, t
     assert {item for item, row in rows.items() if row["result"] == '"cut short"'} == {"5"}
 
 
-def test_what_cannot_be_an_argument_is_a_letter_too(spark: SparkSession, app: Stem, tmp_path: Path) -> None:
+def test_an_invalid_argument_becomes_a_dead_letter(spark: SparkSession, app: Stem, tmp_path: Path) -> None:
     rows = "SELECT * FROM VALUES (1, 0D), (2, double('NaN')), (NULL, 0D) AS t (n, seconds)"
     frame = spark.sql(rows).selectExpr("*", f"'{tmp_path}/book' AS book")
     summary = over(app, "marks", frame).to(tmp_path / "results")
@@ -194,7 +194,7 @@ def test_a_revoke_of_its_task_ends_the_work_on_the_executors(spark: SparkSession
         ("double", {"id": "a:b"}, InvalidTask, "no id for a bulk"),
     ],
 )
-def test_what_cannot_be_run_is_refused_in_one_sentence(
+def test_an_impossible_bulk_is_refused_in_one_sentence(
     spark: SparkSession, app: Stem, task: str, options: dict[str, object], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says):

@@ -192,9 +192,7 @@ def test_compaction_leaves_few_files_and_changes_no_answer(spark: SparkSession, 
     assert_equals_a_recount(spark, lake, past.events.read(None, limit=10_000))
 
 
-def test_what_a_try_that_died_left_behind_is_removed_and_old_days_go(
-    spark: SparkSession, past: Store, fill: Fill
-) -> None:
+def test_files_of_a_failed_try_and_old_days_are_removed(spark: SparkSession, past: Store, fill: Fill) -> None:
     lake = fill()
     write(lake.events.frame(spark).limit(10), [Output(lake.events, "at")], batch=77)
     assert maintain(lake, spark, vacuum_hours=0).removed == 1
@@ -217,7 +215,7 @@ def test_a_table_of_an_older_stem_gains_the_columns_that_it_lacks(spark: SparkSe
     assert {(row.offset, row.colour) for row in new.frame(spark).collect()} == {("1", None), ("2", "red")}
 
 
-def test_what_the_store_dropped_before_it_was_read_is_told_once_and_stands_in_the_report(
+def test_events_that_the_store_dropped_unread_are_reported_once_and_shown_in_the_report(
     spark: SparkSession, past: Store, url: str, fill: Fill
 ) -> None:
     lake, read = fill(events_per_batch=1000), int(past.events.head() or 0)

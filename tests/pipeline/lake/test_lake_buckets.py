@@ -18,8 +18,8 @@ from stem.cli.main import run as stem
 from stem.contracts.store import Store
 from stem.core.errors import LakeRefused
 from stem.core.settings.app import Settings
+from stem.pipeline.lake import delta, storage
 from stem.pipeline.lake import lake as lakes
-from stem.pipeline.lake import storage
 from stem.pipeline.lake.retention import maintain
 from stem.pipeline.lake.stream_to_lake import StreamToLake
 from stem.pipeline.report.report import report
@@ -136,7 +136,7 @@ def test_of_two_that_begin_a_lake_at_the_same_moment_both_have_the_same(bucket: 
     assert lakes._new_manifest(root, "a store") == first
 
 
-def test_what_goes_wrong_in_a_bucket_is_told_in_a_sentence_without_secrets(
+def test_errors_of_a_bucket_are_reported_in_one_sentence_without_secrets(
     bucket: Bucket, past: Store, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = ["pipeline", "run", "--broker-url", past.url, "--lake"]
@@ -158,3 +158,14 @@ def test_secrets_are_shown_nowhere(bucket: Bucket) -> None:
     assert storage.reason(OSError(f"403 for {SECRET} at x"), table.options) == "403 for *** at x"
     with pytest.raises(LakeRefused, match="no credentials"):
         storage.checked("gs://a:b@bucket/lake")
+
+
+def test_the_error_of_a_batch_is_that_of_the_executor(
+    spark: SparkSession, bucket: Bucket, past: Store, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refuses(*_: object) -> None:
+        raise OSError(f"403 Forbidden for {SECRET}")
+
+    monkeypatch.setattr(delta, "_write_partition", refuses)
+    assert stem(["pipeline", "run", "--broker-url", past.url, "--lake", f"{bucket.root}/refused"]) != 0
+    assert "could not be written into the lake (OSError: 403 Forbidden for ***)" in capfd.readouterr().err

@@ -108,7 +108,7 @@ def test_a_run_that_follows_an_empty_store_brings_what_comes(
 
 
 @pytest.mark.parametrize("durable_url", ["sqlite"], indirect=True)
-def test_what_a_lake_shall_keep_needs_a_unit_and_what_will_go_is_told_before(
+def test_the_retention_of_a_lake_needs_a_unit_and_says_what_will_be_deleted(
     spark: SparkSession,
     durable_url: str,
     durable_store: Store,

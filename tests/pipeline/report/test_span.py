@@ -73,7 +73,7 @@ def test_one_minute_of_history_is_no_bar_as_wide_as_the_page(spark: SparkSession
 
 
 @pytest.mark.parametrize(("begins", "is_compared"), [(1.97, True), (1.4, False), (3.0, True)])
-def test_what_the_lake_has_not_seen_whole_is_not_compared_with(
+def test_a_period_that_the_lake_has_not_seen_whole_is_not_compared(
     spark: SparkSession, lived: Lived, begins: float, is_compared: bool
 ) -> None:
     told = made(spark, lived(begins * DAY, 1.3 * DAY, 0.5 * DAY), DAY)

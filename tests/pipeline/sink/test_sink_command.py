@@ -51,7 +51,7 @@ def test_a_file_becomes_tasks_once(spark: SparkSession, tmp_path: Path, capfd: p
         (["--from", "users.csv", "--task", "t", "--broker-url", "redis://127.0.0.1:1/0"], 70, "127.0.0.1:1"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(
+def test_an_impossible_write_is_refused_in_one_sentence(
     spark: SparkSession, words: list[str], exit_code: int, said: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["pipeline", "enqueue", *words]) == exit_code

@@ -104,7 +104,7 @@ def test_calls_are_signed_where_the_settings_have_keys(monkeypatch: pytest.Monke
     verify(sent, stored, Keyring.parse(keys), namespace="stem")
 
 
-def test_what_travels_to_executors_signs_calls_and_steers_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_sent_to_executors_can_sign_calls_and_no_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = "k1:hmac-sha256:" + "MDEyMzQ1Njc4OWFiY2RlZg=="
     monkeypatch.setenv("STEM_SIGNING_KEYS", keys)
     monkeypatch.setenv("STEM_CONTROL_KEYS", keys.replace("k1", "ops"))
@@ -157,7 +157,7 @@ def test_the_option_is_the_value_where_the_column_is_null() -> None:
         ({"task": "t", "app": "no.such:app"}, "There is no module 'no'"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_one_sentence(options: dict[str, str], said: str) -> None:
+def test_impossible_options_are_refused_in_one_sentence(options: dict[str, str], said: str) -> None:
     with pytest.raises(StemError) as caught:
         check_against_app(write_options({"url": "sqlite:////nowhere/x.db", **options}, ["to", "copies"]))
     assert said in str(caught.value)

@@ -32,7 +32,7 @@ ANY = "sqlite:////tmp/stem.db"
         ({"url": "mongodb://u:hunter2@h"}, "'mongodb://u:\\*\\*\\*@h' is not a store that Stem knows"),
     ],
 )
-def test_what_cannot_be_meant_is_told_in_a_sentence(options: dict[str, str], sentence: str) -> None:
+def test_impossible_options_are_refused_in_one_sentence(options: dict[str, str], sentence: str) -> None:
     with pytest.raises(StemError, match=f"^{sentence}") as refused:
         read_options({"url": ANY, "table": "tasks", **options})
     assert "hunter2" not in str(refused.value)
@@ -71,7 +71,7 @@ def test_a_duration_counts_back_from_the_stores_now_and_a_moment_is_itself() -> 
     assert chosen.until == datetime(2030, 1, 31, 9, tzinfo=UTC)
 
 
-def test_what_travels_to_executors_holds_neither_keys_nor_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_sent_to_executors_hold_neither_keys_nor_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEM_SIGNING_KEYS", "k1:c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA==")
     monkeypatch.setenv("STEM_BROKER_URL", "redis://u:hunter2@h:1/0")
     sent = read_options({"table": "events"})

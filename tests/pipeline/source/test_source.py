@@ -138,9 +138,7 @@ def test_attempts_are_those_that_the_lake_makes_of_the_events(durable_store: Sto
 
 
 @one_store
-def test_what_was_sent_ahead_waits_from_when_it_was_due_and_counts_for_its_tenant(
-    durable_store: Store, read: Read
-) -> None:
+def test_a_delayed_task_waits_from_its_due_time_and_counts_for_its_tenant(durable_store: Store, read: Read) -> None:
     sent = a_push("a", delay=0.5)
     durable_store.broker.push([sent])
     due = record(durable_store, "a").enqueued_at + timedelta(seconds=0.4)
@@ -195,7 +193,7 @@ def test_canvases_are_read_with_the_states_of_their_tasks(durable_url: str, name
 
 
 @one_store
-def test_what_is_pruned_or_filtered_or_empty_is_still_exact(durable_store: Store, read: Read) -> None:
+def test_pruned_filtered_and_empty_tables_are_exact(durable_store: Store, read: Read) -> None:
     assert read("tasks").collect() == read("events").collect() == []
     live(durable_store)
     slim = read("tasks", "state string, id string", queue="default", partitions="5")

@@ -192,7 +192,7 @@ def point(most_isolates: int = 8, moves: int = 3, **config: Any) -> Point:
     return Point(Autoscale(**{"minimum": 1, "maximum": 8, **config}), told)
 
 
-def test_what_is_advised_was_not_tried_and_could_help() -> None:
+def test_advice_was_not_tried_before_and_could_help() -> None:
     narrow, wide, eager = point(maximum=4, most_isolates=4), point(), point(scale_up_step=4, minimum=2)
     assert untried([narrow, wide], wide) == ["--max above 8", "--min above 1", "--step above 2", "--cool-down below 5"]
     assert untried([narrow, wide, eager], wide) == ["--max above 8", "--cool-down below 5"]

@@ -82,7 +82,7 @@ def test_positions_become_names_and_defaults_are_not_stored() -> None:
     assert round_trip(loose, 1, 2) == {"a": 1, "b": 2}
 
 
-def test_further_named_arguments_are_checked_too() -> None:
+def test_extra_keyword_arguments_are_checked() -> None:
     assert round_trip(more, 1, b=2, c=3) == {"a": 1, "b": 2, "c": 3}
     with pytest.raises(InvalidArguments, match="Expected `int`, got `str`"):
         round_trip(more, 1, b="2")

@@ -91,7 +91,7 @@ def test_a_long_stream_takes_the_memory_of_one_chunk(tmp_path: Any) -> None:
     assert peak < 8 * 1024 * 1024
 
 
-def test_async_streams_are_taken_too(app: Stem, square: Any) -> None:
+def test_async_streams_are_accepted(app: Stem, square: Any) -> None:
     async def numbers() -> AsyncIterator[dict[str, int]]:
         for number in range(25):
             yield {"number": number}

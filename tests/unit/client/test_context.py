@@ -65,7 +65,7 @@ def test_the_attempt_grows_with_each_retry(app: Stem) -> None:
     assert attempts == [0, 1, 2]
 
 
-def test_the_context_is_found_without_a_parameter_too(app: Stem) -> None:
+def test_the_context_is_found_without_a_parameter(app: Stem) -> None:
     def deep() -> str:
         return current_task().id
 

@@ -95,7 +95,7 @@ def test_a_task_may_enqueue_another_and_read_its_result(app: Stem) -> None:
         assert outer.enqueue(1).get() == 20
 
 
-def test_async_code_is_eager_too(app: Stem) -> None:
+def test_async_code_runs_eagerly(app: Stem) -> None:
     @app.task
     async def double(number: int) -> int:
         await asyncio.sleep(0)
@@ -196,7 +196,7 @@ def test_an_async_task_may_await_what_it_enqueues_also_under_a_running_loop(app:
         assert asyncio.run(main()) == 20
 
 
-def test_a_task_of_another_app_runs_at_once_too(app: Stem) -> None:
+def test_a_task_of_another_app_runs_eagerly(app: Stem) -> None:
     with Stem("memory://another-app") as other:
         inner = other.task(name="inner")(lambda: "done")
         outer = app.task(name="outer")(lambda: inner.enqueue().status().state)

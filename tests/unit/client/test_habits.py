@@ -42,7 +42,7 @@ def test_methods_of_tasks_elsewhere_are_named(work: Any, name: str, hint: str) -
     assert not hasattr(work, name) and not hasattr(work, "colour")
 
 
-def test_apps_and_handles_know_their_habits_too(app: Stem, work: Any) -> None:
+def test_apps_and_handles_know_their_habits(app: Stem, work: Any) -> None:
     with pytest.raises(AttributeError, match=r"'send_task'; use app\.enqueue"):
         app.send_task  # type: ignore[attr-defined] # noqa: B018
     with pytest.raises(AttributeError, match=r"'result'; use handle\.get\(\)"):

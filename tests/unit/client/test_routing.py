@@ -275,7 +275,7 @@ def test_a_queue_of_the_call_makes_a_broadcast_an_ordinary_call(app: Stem) -> No
     assert [sent.queue for sent in waiting(app)] == ["default"]
 
 
-def test_a_broadcast_has_one_queue_per_worker_with_fair_share_too() -> None:
+def test_a_broadcast_has_one_queue_per_worker_with_fair_share() -> None:
     routes = [Route("cache.*", broadcast=True, tenant="acme")]
     with Stem(f"memory://routing-{next(_numbers)}", fair_share=True, routes=routes) as app:
         beat(app, "w1")

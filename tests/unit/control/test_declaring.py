@@ -33,7 +33,7 @@ def typed(*words: str) -> object:
     return greet.main(list(words), standalone_mode=False)
 
 
-def test_what_is_typed_becomes_the_payload() -> None:
+def test_command_line_options_become_the_payload() -> None:
     assert typed("ada", "Dr") == {
         "name": "ada", "title": "Dr", "where": {}, "tone": "warm", "isLoud": False, "pauseSeconds": None, "pids": None,
         "secret": "not on the command line",
@@ -48,7 +48,7 @@ def test_what_is_typed_becomes_the_payload() -> None:
 @pytest.mark.parametrize(
     "words", [("ada",), ("ada", "Dr", "--tone", "rude"), ("ada", "Dr", "--pid", "0"), ("a", "b", "c")]
 )
-def test_what_cannot_be_meant_is_refused_before_anybody_is_asked(words: tuple[str, ...]) -> None:
+def test_an_impossible_command_is_refused_before_it_is_sent(words: tuple[str, ...]) -> None:
     with pytest.raises(click.UsageError):
         typed(*words)
 

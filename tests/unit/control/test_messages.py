@@ -83,7 +83,7 @@ def test_a_reply_has_the_names_of_the_specification() -> None:
         ("auth", {"signature": "x" * 513, "keyId": "k"}),
     ],
 )
-def test_what_is_out_of_bounds_is_not_read(field: str, value: Any) -> None:
+def test_a_message_out_of_bounds_is_not_read(field: str, value: Any) -> None:
     assert decode_command(msgspec.json.encode(GOOD))
     with pytest.raises(MessageUnreadable):
         decode_command(msgspec.json.encode({**GOOD, field: value}))
@@ -122,7 +122,7 @@ def test_a_reply_that_nobody_would_read_is_not_sent() -> None:
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"null", b"\xff\xfe", b'{"a":' * 100_000, b"[" * 100_000, b'"\\ud800"', b"1" * 300]
 )
-def test_what_is_no_json_object_is_unreadable(raw: bytes) -> None:
+def test_a_message_that_is_no_json_object_is_unreadable(raw: bytes) -> None:
     for decode in (decode_command, decode_reply):
         with pytest.raises(MessageUnreadable):
             decode(raw)

@@ -165,7 +165,7 @@ def test_the_registry_lists_every_command_once_with_its_help() -> None:
     assert looking == {"ping", "stats", "list-active", "queue-status"}
 
 
-def test_what_is_for_others_is_left_to_them() -> None:
+def test_commands_for_other_workers_are_ignored() -> None:
     rig = Rig()
     assert rig.say(rig.command("shutdown", targets=("w2", "w11"))) is None
     assert rig.say(rig.command(targets=("w2", "w1"))) is not None

@@ -120,7 +120,7 @@ def test_a_shown_url_never_has_its_password(url: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["redis://[bad", "http://[::1", "//", "", "a b", "redis://u:p@[bad"])
-def test_a_broken_url_can_be_shown_too(url: str) -> None:
+def test_a_broken_url_can_be_shown(url: str) -> None:
     assert "p@" not in masked(url)
 
 

@@ -58,7 +58,7 @@ def test_a_name_says_whether_its_value_is_secret(name: str, is_hidden: bool) -> 
     assert is_secret(name) is is_hidden
 
 
-def test_options_are_shown_by_name_and_addresses_among_them_too() -> None:
+def test_options_and_addresses_are_shown_by_name() -> None:
     shown = masked_options(
         {
             "spark.hadoop.fs.s3a.secret.key": SECRET,

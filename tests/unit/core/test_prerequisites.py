@@ -61,7 +61,7 @@ def test_the_first_cause_is_passed_on_unchanged() -> None:
     assert first_cause(first) == "a"
 
 
-def test_what_a_failed_task_raised_under_that_name_is_no_first_cause() -> None:
+def test_an_error_of_the_same_name_raised_by_a_task_is_no_first_cause() -> None:
     said = TaskError("PrerequisiteFailed", "nobody (x) failed: it was not me")
     error = prerequisite_error("a", "shop.pay", State.FAILED, said)
     assert first_cause(error) == "a"

@@ -97,7 +97,7 @@ def test_rules_of_the_code_come_before_those_of_the_file() -> None:
         ([{"match": "a", "que": "b"}], "did you mean queue?"),
     ],
 )
-def test_what_code_gives_wrongly_is_one_sentence(given: object, sentence: str) -> None:
+def test_a_wrong_route_in_code_is_refused_in_one_sentence(given: object, sentence: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Stem("memory://", routes=given)  # type: ignore[arg-type]
     assert sentence in str(caught.value)

@@ -64,7 +64,7 @@ def test_a_glob_of_many_stars_is_quick_however_long_the_name() -> None:
 
 
 @pytest.mark.parametrize("match", ["", "mail .*", "mail.[", "mail.[]", "a" * 256, "^mail", "mail.**\n", 5, None, ["a"]])
-def test_what_is_no_glob_is_refused(match: Any) -> None:
+def test_an_invalid_glob_is_refused(match: Any) -> None:
     with pytest.raises(ConfigError, match=r"A route has the match .*; use a task's name with"):
         Route(match)
 
@@ -127,6 +127,6 @@ def test_a_worker_serves_its_queues_those_of_their_tenants_and_its_own() -> None
         ({"tasks": "hostile", "kind": ["x"], "state": 5}, True, True),
     ],
 )
-def test_what_a_heartbeat_says_of_running_tasks(extras: dict[str, Any], runs: bool, has: bool) -> None:
+def test_a_heartbeat_describes_running_tasks(extras: dict[str, Any], runs: bool, has: bool) -> None:
     beat = heartbeat("w1", extras=extras)
     assert (beat.runs_tasks, beat.may_have("a")) == (runs, has)

@@ -27,7 +27,7 @@ def test_it_is_sought_seldom_until_the_last_worker_ends() -> None:
 
 
 @pytest.mark.parametrize("wanted", [(0, 10, 10), (50_000, 5, 5)])
-def test_who_wants_it_off_or_rarer_still_has_it_so(wanted: tuple[int, int, int]) -> None:
+def test_a_collector_that_is_off_or_rarer_stays_so(wanted: tuple[int, int, int]) -> None:
     gc.set_threshold(*wanted)
     with collect_rarely():
         assert gc.get_threshold() == wanted

@@ -54,7 +54,7 @@ class Journal:
             try:
                 yield number
             finally:
-                # Said, and not left to the close: a child that was forked meanwhile has the descriptor too.
+                # Unlocked explicitly, not by the close: a child forked meanwhile shares the descriptor.
                 fcntl.flock(number, fcntl.LOCK_UN)
                 os.close(number)
 
@@ -120,7 +120,7 @@ class Journal:
             os.close(number)
 
     def _is_mine(self, number: int, deadline: float) -> bool:
-        """Locked, and still the file at the path: who waited for the lock may find that its holder replaced the file."""
+        """Locked, and still the file at the path: while we waited for the lock, its holder may have replaced the file."""
         wait_seconds = _FIRST_WAIT_SECONDS
         while True:
             try:

@@ -123,17 +123,7 @@ class FileRevokes(Revokes):
 
     def _record(self, request: RevokeRequest, version: int) -> RevokeRecord:
         now, lifetime = moment(self._clock()), request.expires_seconds
-        return RevokeRecord(
-            task_id=request.task_id,
-            version=version,
-            reason=request.reason,
-            requester=request.requester,
-            terminate=request.terminate,
-            signal=request.signal,
-            created_at=now,
-            expires_at=None if lifetime is None else now + timedelta(seconds=lifetime),
-            seal=request.seal,
-        )
+        return request.stored(version, now, None if lifetime is None else now + timedelta(seconds=lifetime))
 
     def _without(self, expired: set[str]) -> Iterator[bytes]:
         """The whole file, of every namespace the latest marks, of this one those that have not expired."""

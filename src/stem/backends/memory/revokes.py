@@ -16,16 +16,10 @@ class MemoryRevokes(Revokes):
         with self._state.changed:
             now = self._state.clock()
             records = [
-                RevokeRecord(
-                    task_id=request.task_id,
-                    version=self._state.number("revoke"),
-                    reason=request.reason,
-                    requester=request.requester,
-                    terminate=request.terminate,
-                    signal=request.signal,
-                    created_at=moment(now),
-                    expires_at=None if request.expires_seconds is None else moment(now + request.expires_seconds),
-                    seal=request.seal,
+                request.stored(
+                    self._state.number("revoke"),
+                    moment(now),
+                    None if request.expires_seconds is None else moment(now + request.expires_seconds),
                 )
                 for request in requests
             ]

@@ -60,7 +60,7 @@ class MemoryTask:
     awaited_event: str | None = None  # that makes it due
     # Prerequisites:
     pending: set[str] = field(default_factory=set)  # those that still count
-    dependents: list[str] = field(default_factory=list)  # who waits, or waited, for it
+    dependents: list[str] = field(default_factory=list)  # ids of tasks that wait, or waited, for it
     on_failure: OnFailure = OnFailure.CANCEL
     release_delay: float | None = None
     is_join: bool = False

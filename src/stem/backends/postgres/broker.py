@@ -46,7 +46,7 @@ class PostgresBroker(Broker):
         if connection is not None:
             with joined(connection, namespace.client.address) as run:
                 receipts, change = push(run, namespace, pushes)
-                run(NOTIFY, payloads(namespace.notifier.channel, change))  # heard when the caller commits
+                run(NOTIFY, payloads(namespace.notifier.channel, change))  # delivered when the caller commits
             return receipts
         receipts, change = push(namespace.client.rows, namespace, pushes)
         if change.queues or change.ended:

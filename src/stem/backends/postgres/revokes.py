@@ -68,14 +68,4 @@ def _read(row: Row) -> RevokeRecord:
 
 
 def _record(request: RevokeRequest, version: int, created_at: float, expires_at: float | None) -> RevokeRecord:
-    return RevokeRecord(
-        task_id=request.task_id,
-        version=version,
-        reason=request.reason,
-        requester=request.requester,
-        terminate=request.terminate,
-        signal=request.signal,
-        created_at=moment(created_at),
-        expires_at=moment_or_none(expires_at),
-        seal=request.seal,
-    )
+    return request.stored(version, moment(created_at), moment_or_none(expires_at))

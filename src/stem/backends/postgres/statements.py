@@ -30,7 +30,7 @@ def numbered(function: str, parameters: int, schema: str) -> bytes:
 
 @cache
 def call(function: str, parameters: int, schema: str) -> str:
-    """A call of one of sql/functions with so many positional parameters."""
+    """A call of one of sql/functions with this many positional parameters."""
     return _call(function, ["%s"] * parameters, schema)
 
 

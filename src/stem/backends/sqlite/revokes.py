@@ -79,14 +79,5 @@ def _read(row: tuple[Any, ...]) -> RevokeRecord:
 
 
 def _record(request: RevokeRequest, version: int, now: float) -> RevokeRecord:
-    return RevokeRecord(
-        task_id=request.task_id,
-        version=version,
-        reason=request.reason,
-        requester=request.requester,
-        terminate=request.terminate,
-        signal=request.signal,
-        created_at=moment(now),
-        expires_at=None if request.expires_seconds is None else moment(now + request.expires_seconds),
-        seal=request.seal,
-    )
+    lifetime = request.expires_seconds
+    return request.stored(version, moment(now), None if lifetime is None else moment(now + lifetime))

@@ -129,7 +129,7 @@ class TaskContext:
         self._step_log: StepLog | None = None
         self.follow_ups: tuple[Push, ...] = ()  # pushed together with a success
         self.ending_meta: Mapping[str, Any] = NO_META  # added to the record by a success
-        self._turn: Lock | None = None  # for two who report: the handler, and a thread of its engine
+        self._turn: Lock | None = None  # two threads report: the handler's, and one of its engine
 
     def __repr__(self) -> str:
         return f"TaskContext({self.id!r}, {self.name!r}, attempt={self.attempt})"

@@ -1,4 +1,4 @@
-"""Check schedule entries, whoever wrote them. Imported only where there are schedules, because calendars take time to load."""
+"""Check schedule entries. Imported only where there are schedules, because calendars take time to load."""
 
 import msgspec
 

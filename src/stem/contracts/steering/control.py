@@ -52,7 +52,7 @@ class CommandReceiver(ABC):
 
     @abstractmethod
     def send_reply(self, reply: Reply) -> None:
-        """To whoever asked. A reply that nobody fetches expires."""
+        """Send to the caller. A reply that is never fetched expires."""
 
     @abstractmethod
     def close(self) -> None:

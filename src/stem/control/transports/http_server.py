@@ -79,7 +79,7 @@ class HttpServer:
         self._thread.join(2 * STOP_SECONDS)
 
     def hand_over(self) -> socket.socket:
-        """Close, but go on listening with the socket returned: whoever connects meanwhile is served by its next owner."""
+        """Close, but go on listening with the socket returned: connections made meanwhile are served by its next owner."""
         listening = self._socket.dup()
         self.close()
         return listening

@@ -8,7 +8,7 @@ import msgspec
 from stem.core.errors import InvalidTask
 
 HORIZON_SECONDS = 60.0  # the longest wait that is promised
-# Over the burst, while there are promises: who comes for a promised token a little late must find it, and leave the next
+# Over the burst, while there are promises: one that comes a little late for a promised token must find it, and leave the next
 # one where it was promised. Without this a burst of 1 loses a third of its rate.
 KEPT_TOKENS = 0.5
 GRACE_SECONDS = 1e-6  # clocks are no finer: a retry at the promised time must not miss its token by rounding

@@ -16,7 +16,7 @@ CONTROL_KEYS = "STEM_CONTROL_KEYS"
 TRANSPORTS = frozenset({"broker", "broadcast", "http", "polling"})
 
 _ALLOWED = re.compile(r"((\*\.)?[A-Za-z0-9][A-Za-z0-9.\-]*|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?", re.ASCII)
-_LEAST_TOKEN = 16  # characters; a shorter one can be guessed by whoever may try for long enough
+_LEAST_TOKEN = 16  # characters; a shorter one can be guessed with enough attempts
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,63}", re.ASCII)
 
 

@@ -44,7 +44,7 @@ OTHER_VARIABLES = (
 # Keys of a file that are no settings; `client.schedules.file` reads them.
 OTHER_KEYS = ("schedules",)
 
-# A block that is a bare text stands for its most important key.
+# A block that is only a string stands for its most important key.
 _SHORT = {"broker": "url", "results": "url", "revokes": "url", "signing": "keys"}
 
 
@@ -112,7 +112,7 @@ def merge(
     routes, route_errors = routes_of_file(next((document[key] for key in document if is_routes(key)), None), file)
     if routes:
         by_file.values[ROUTES_KEY] = routes
-    # A flag replaces its variable, so a broken variable does no harm to whoever overrides it.
+    # A flag replaces its variable, so a broken variable does no harm if a flag overrides it.
     by_variable = read_environment([setting for setting in SETTINGS if setting.key not in flags], env)
     by_flag = _read_flags(flags)
     values = {setting.key: setting.unset for setting in SETTINGS} | by_file.values | by_variable.values | by_flag.values

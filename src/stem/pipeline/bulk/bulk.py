@@ -41,7 +41,7 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._\-]", re.ASCII)
 
 
 class Summary(msgspec.Struct, frozen=True, rename="camel"):
-    """The result of a bulk. `buried` counts the dead letters that this run has added."""
+    """The result of a bulk. `buried` is the number of dead letters that this run added."""
 
     bulk: str
     table: str

@@ -97,9 +97,14 @@ def get(uri: str, options: Mapping[str, str] | None = None) -> bytes | None:
 
 def reason(error: BaseException, options: Mapping[str, str] | None = None) -> str:
     """A library's message in one line, without secrets: its first line and its last."""
-    text = _COLOUR.sub("", str(error))
+    text = masked(_COLOUR.sub("", str(error)), options)
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("<")]
+    return ": ".join(dict.fromkeys([*lines[:1], *lines[-1:]]))[:300] or type(error).__name__
+
+
+def masked(text: str, options: Mapping[str, str] | None = None) -> str:
+    """The text without the secrets among the options and in the environment."""
     for name, value in (os.environ | dict(options or {})).items():
         if value and OPTION.fullmatch(name) and _SECRET.search(name):
             text = text.replace(value, "***")
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("<")]
-    return ": ".join(dict.fromkeys([*lines[:1], *lines[-1:]]))[:300] or type(error).__name__
+    return text

@@ -16,6 +16,7 @@ from stem.core.errors import ConfigError, LakeRefused, StemError, UsageError
 from stem.core.settings.app import Settings
 from stem.pipeline import schemas
 from stem.pipeline.lake import lake as lakes
+from stem.pipeline.lake import storage
 from stem.pipeline.lake.gaps import Gap, gap_after, record_gap
 from stem.pipeline.lake.ingest import Ingest
 from stem.pipeline.lake.lake import Lake
@@ -28,7 +29,7 @@ from stem.pipeline.schemas import arrow_schema
 from stem.pipeline.source import batches
 from stem.pipeline.source.next_slice import cut, end_of_next
 from stem.pipeline.source.read_options import ReadOptions, read_options
-from stem.pipeline.spark.spark_errors import quoted, translated
+from stem.pipeline.spark.spark_errors import brief, quoted, translated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -219,5 +220,5 @@ def _batch_error(error: Exception) -> StemError:
     """Describe why a batch failed, by the error of Stem that Spark quotes if there is one."""
     if (found := quoted(error)) is not None:
         return UsageError(str(found)) if isinstance(found, UsageError | ConfigError) else LakeRefused(str(found))
-    first = str(error).strip().partition("\n")[0][:400]
-    return LakeRefused(f"A batch could not be written into the lake ({first}); nothing is lost, run it again.")
+    cause = storage.masked(brief(str(error)))
+    return LakeRefused(f"A batch could not be written into the lake ({cause}); nothing is lost, run it again.")

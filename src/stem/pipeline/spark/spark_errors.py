@@ -10,6 +10,7 @@ MEMORY = "spark.driver.memory under pipeline.conf of stem.yaml"
 _POINTER = re.compile(r";?\s*(?:'[A-Z]\w+|line \d+ pos \d+).*", re.DOTALL)
 _CODE = re.compile(r"^(?:[\w.$]+(?:Exception|Error): )*(?:\[[A-Z_.]+\]\s*)?")
 _FILE = re.compile(r"[^\s'\"(]+\.parquet")
+_PYTHON = re.compile(r"^\s*((?:[\w.]*)(?:Error|Exception): \S.*)$", re.MULTILINE)
 _MODULE = re.compile(r"(?:No module named|There is no module) '([\w.]+)'")
 
 
@@ -69,8 +70,11 @@ def missing_module(text: str) -> UsageError | None:
 
 
 def brief(text: str) -> str:
-    """The first sentence of the innermost cause, without error codes, query plans and stack traces."""
+    """The first sentence of the innermost cause, without error codes, query plans and stack traces. Where a Python process of
+    an executor failed, its exception."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if (raised_by_python := _PYTHON.findall(text)) and "Traceback (most recent call last)" in text:
+        return str(raised_by_python[-1])[:300]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     raised = [line.removeprefix(": ") for line in lines[1:] if line.startswith(": ")]
     first = [*causes[-1:], *raised, *lines, ""][0]

@@ -67,7 +67,7 @@ class Admission:
         return not any(ending.settlement is NO_FREE_ISOLATE for _, ending in locked)
 
     def _cancel_revoked(self, tasks: list[InFlightTask]) -> None:
-        """Cancel what was revoked while limits and locks were asked: whoever applied the revoke did not find it in flight."""
+        """Cancel tasks revoked while limits and locks were checked: when the revoke was applied, they were not in flight."""
         revoked = self._revokes.revoked
         late = [task.lease.id for task in tasks if revoked.is_revoked(task.lease.id)] if len(revoked) else []
         if late:

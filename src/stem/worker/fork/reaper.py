@@ -15,7 +15,7 @@ from stem.runtime.orphans import adopt_orphans, end_children
 END = (
     signal.SIGRTMIN + 3
 )  # from the supervisor: end the fork server, whatever it does. People and libraries use others.
-# The end of the supervisor shows in the closed control stream. This is for a stream that somebody else holds open, too, and
+# The end of the supervisor shows in the closed control stream. This is for a stream that another process also holds open, and
 # for a fork server that does not read it.
 PARENT_CHECK_SECONDS = 2.0
 

@@ -177,7 +177,7 @@ class OutputReader:
 
 def _read(lines: list[bytes], alone: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    over = 0  # up to here it is known who wrote it
+    over = 0  # up to here the writer is known
     for line in lines:
         # Output past the stream may stop within a line; a tag begins a new one.
         before, start, tagged = line.decode(errors="backslashreplace").partition(_START)

@@ -117,7 +117,7 @@ class StatusBlock:
         what no isolate writes."""
         base = slot * SLOT_WORDS
         started_at, soft_at, hard_at = self._times[base + STARTED_AT : base + HARD_AT + 1]
-        # False for what is not a number, too. A limit may be given and endless.
+        # False also for NaN. A limit may be given and infinite.
         if not (0 <= started_at < math.inf and soft_at >= 0 and hard_at >= 0):
             raise ValueError("a task has written into the memory that its isolate shares")
         return started_at, soft_at, hard_at

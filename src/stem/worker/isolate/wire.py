@@ -78,7 +78,7 @@ class ExtendLease(msgspec.Struct, frozen=True, tag="x", array_like=True):
 
 
 class BodyRequest(msgspec.Struct, frozen=True, tag="b", array_like=True):
-    """Answered with the bare body."""
+    """Answered with the body alone, without a frame."""
 
     number: int
 

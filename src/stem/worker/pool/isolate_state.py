@@ -96,7 +96,7 @@ class IsolateState:
         return [self.assigned.pop(number) for number in self.handle.take_back() if number in self.assigned]
 
     def progress(self, slot: int, task: InFlightTask) -> dict[str, object] | None:
-        """The latest progress of a run; {} for a bare heartbeat, None if it cannot be read now."""
+        """The latest progress of a run; {} for a heartbeat without progress, None if it cannot be read now."""
         status = self.handle.status
         found = status.progress(slot)
         if found is None or status.running(slot) != task.number:

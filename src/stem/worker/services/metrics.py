@@ -27,7 +27,7 @@ class TaskMetrics:
         self._metrics = metrics
         self._queues = tuple(queues)
         self._known = {queue: queue for queue in queues}
-        self._lock = Lock()  # an attempt is told of as running, and ends, at the same moment in two threads
+        self._lock = Lock()  # two threads may report an attempt as running and as ended at the same moment
 
     def started(self, tasks: Sequence[InFlightTask]) -> None:
         """Count attempts that have run for a moment already."""

@@ -42,7 +42,7 @@ def test_a_call_after_the_select_comes_behind_what_a_round_that_had_begun_did_no
     assert made == ["died", "caught up"]
 
 
-def test_what_a_call_posts_wakes_the_selector_for_the_next_round(
+def test_a_call_posted_by_a_call_wakes_the_selector_for_the_next_round(
     calls: CallQueue, selector: selectors.BaseSelector
 ) -> None:
     made: list[int] = []

@@ -19,7 +19,7 @@ def test_running_tasks_die_with_their_isolate_and_waiting_ones_lose_nothing(make
     assert left.unstarted == [second] and isolate.assigned == {}
 
 
-def test_one_whose_ending_was_never_heard_has_died_too(make_isolate: MakeIsolate) -> None:
+def test_a_task_whose_ending_was_never_received_has_died(make_isolate: MakeIsolate) -> None:
     """Its line was spoilt: run again as if it had not begun, it would do so for ever."""
     isolate, child = make_isolate()
     first, second = new_task(), new_task()

@@ -44,7 +44,7 @@ def is_passing(error: Error) -> bool:
 
 
 def is_notify_queue_full(refusal: StemError) -> bool:
-    """The server keeps all notifications until every listener on it has heard them; one that hears nothing fills it up."""
+    """The server keeps notifications until every listener has received them; a listener that reads nothing fills the queue."""
     cause = refusal.__cause__
     return isinstance(cause, Error) and cause.sqlstate == _TOO_MUCH and "NOTIFY" in str(cause)
 

@@ -15,7 +15,7 @@ from stem.contracts.staging import Calls, Part, Promotion, Staging, incomplete
 from stem.core.envelope import Push
 from stem.core.errors import StoreRefused, StoreUnavailable
 
-_TRIES_ALONE = 4  # pushes may have the same ids, too
+_TRIES_ALONE = 4  # concurrent pushes may have the same ids
 _PROMOTION_SECONDS = 3600.0  # as long as it may take to write the largest of jobs
 
 
@@ -29,7 +29,7 @@ class PostgresStaging(Staging):
 
     def _stage(self, job: str, part: str, calls: Calls) -> None:
         namespace, lines = self._namespace, task_lines(part, calls)
-        # In a transaction of its own: those who stage beside us must not wait for our rows.
+        # In a transaction of its own: concurrent stagers must not wait for our rows.
         ((table,),) = namespace.call("stage_open", job)
 
         def write(conn: DeadlineConnection) -> None:

@@ -85,7 +85,7 @@ class BackgroundPruner:
             if is_old and self._is_my_turn():
                 self._prune_all()
         except (StemError, psycopg.Error):
-            return  # housekeeping only: the next round tries again, and whoever needs the store is told by its own calls
+            return  # housekeeping only: the next round tries again, and other calls report the outage themselves
 
     def _prune_all(self) -> None:
         end = monotonic() + _PRUNE_FOR_SECONDS

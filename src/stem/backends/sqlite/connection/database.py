@@ -54,7 +54,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, all or nothing. Threads of this process queue up here, so that SQLite need not make them."""
-        # The turn comes first: who waits for it holds no connection, and so holds up no fork.
+        # The turn comes first: a thread that waits for it holds no connection, so it delays no fork.
         with translated(self.path), self._turn():
             connection = self._begun(_begin_immediate)
             try:
@@ -150,7 +150,7 @@ class Database:
 
     def _copy_log(self, connection: sqlite3.Connection) -> None:
         try:
-            with suppress(sqlite3.Error):  # whoever writes next tries again
+            with suppress(sqlite3.Error):  # the next writer tries again
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         finally:
             self._pool.give_back(connection)

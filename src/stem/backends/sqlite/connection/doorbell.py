@@ -34,7 +34,7 @@ class Doorbell:
         rung = list(topics)
         kinds = set(map(_kind, rung))
         with suppress(OSError):
-            # Only names are read here, whoever owns the folder. What acts on it comes after the check below, which would
+            # Only names are read here, whatever user owns the folder. What acts on it comes after the check below, which would
             # cost every push more than the look does.
             names = [name for name in os.listdir(self._folder) if _is_concerned(name, kinds)]
             if names:

@@ -75,7 +75,7 @@ class SqlitePool:
 
     @property
     def is_wanted_back(self) -> bool:
-        """A fork waits: whoever holds a connection without need should return it."""
+        """A fork waits: connections that are not in use should be returned."""
         return _forks.under_way > 0
 
     @property
@@ -158,7 +158,7 @@ class _Forks:
 
 
 def refuse_inherited(path: Path) -> None:
-    """Refuse a file that this process got open from the one it was forked from, whoever had opened it there."""
+    """Refuse a file that this process inherited open from its parent, whichever module opened it there."""
     if not _forks.inherited:
         return
     identity = identify(path)

@@ -34,7 +34,7 @@ def append(connection: Database, namespace: SqliteNamespace, lines: Sequence[Lin
 def append_enqueued(
     connection: Database, namespace: SqliteNamespace, runs: Iterable[Run], now: float, count: int
 ) -> set[str]:
-    """Tell of so many new tasks, in runs that fit a row, as `append` would; returns their queues. Ids are plain text, so
+    """Log this many new tasks, in runs that fit a row, as `append` would; returns their queues. Ids are plain text, so
     that a row is put together without a look at each."""
     offset = namespace.first + namespace.take_numbers(connection, "offset", count) - 1
     queues = set()
@@ -89,7 +89,7 @@ def outlived(
 
 
 def prune(connection: Database, namespace: SqliteNamespace, now: float, events: int) -> int:
-    """Stops at the row that brings it to so many events."""
+    """Stops at the row that reaches this many events."""
     pruned = 0
     for seq, lines, old in outlived(connection, namespace, now, events):
         if old == len(lines):

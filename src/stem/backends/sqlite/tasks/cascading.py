@@ -19,7 +19,7 @@ Freed = tuple[int, str, float]
 
 
 def finish(connection: Database, batch: WriteBatch) -> None:
-    """Write the batch, then tell those who wait for what has ended in it, and those who wait for them.
+    """Write the batch, then update the tasks that wait for what has ended in it, and their dependents.
 
     Cancellations beyond `CASCADE_LIMIT` are left to `go_on`.
     """
@@ -63,7 +63,7 @@ def _count(connection: Database, batch: WriteBatch, succeeded: list[int]) -> Non
 
 
 def _run_all_the_same(connection: Database, batch: WriteBatch, failed: list[int]) -> None:
-    """Those that run on failure, too or only, have one failure less to wait for, or none at all."""
+    """Tasks that run on failure, always or only then, have one failure less to wait for, or none at all."""
     missing: dict[int, int] = {}
     freed: dict[int, Freed] = {}
     rows = connection.execute(SQL["edge_failed"], (json_text(failed),)).fetchall()
@@ -80,7 +80,7 @@ def _run_all_the_same(connection: Database, batch: WriteBatch, failed: list[int]
 
 
 def _cancel(connection: Database, batch: WriteBatch, failed: list[int], limit: int) -> int:
-    """Cancel up to so many of those that cannot go on; returns how many. What is left is remembered."""
+    """Cancel up to this many tasks that can no longer run; returns how many. What is left is remembered."""
     rows = connection.execute(SQL["edge_cancelled"], (json_text(failed), limit + 1)).fetchall()
     if len(rows) > limit:
         for seq in failed[rows[limit][0] :]:

@@ -14,7 +14,7 @@ _FORGETTING = ("task_delete", "edge_delete", "blocked_forget", "step_forget", "e
 
 
 def prune(connection: sqlite3.Connection, namespace: SqliteNamespace, now: float, limit: int) -> int:
-    """Delete up to so many records past their retention. Those that are needed are looked at again some time later."""
+    """Delete up to this many records past their retention. Records that are still needed are checked again later."""
     horizon = now - namespace.retention.results_seconds
     again_at = horizon + min(namespace.retention.results_seconds, _LOOK_AGAIN_SECONDS)
     for _ in range(_STEPS):
