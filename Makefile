@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-composition bench-pipeline clean
+.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-composition bench-dashboard bench-pipeline clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ bench-schedules: $(VENV)/dev ## measure a scheduler with 10,000 entries on each 
 
 bench-composition: $(VENV)/dev ## measure what chords and chains cost on each store
 	$(BIN)/python benchmarks/composition.py $(ARGS)
+
+bench-dashboard: $(VENV)/dev ## measure the dashboard's pages with 1,000,000 finished tasks
+	$(BIN)/python benchmarks/dashboard.py $(ARGS)
 
 bench-pipeline: $(VENV)/dev ## measure the pipeline on Spark against its bars (takes minutes)
 	$(BIN)/python benchmarks/pipeline.py $(ARGS)
