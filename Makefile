@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-emit-index-url $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-by-turns bench-composition bench-pipeline clean docs sbom bench-observing bench-peers test-bounds
+.PHONY: help demo test test-spark test-browser test-packaging check shape lock bench bench-worker bench-control bench-schedules bench-by-turns bench-composition bench-pipeline clean docs sbom bench-observing bench-peers test-bounds bench-dashboard
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ bench-peers: $(VENV)/dev .venv-peers/done ## compare with other task queues, by 
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip --disable-pip-version-check --quiet install -r benchmarks/peers.txt
 	touch $@
+
+bench-dashboard: $(VENV)/dev ## measure the dashboard's pages with 1,000,000 finished tasks
+	$(BIN)/python benchmarks/dashboard.py $(ARGS)
 
 bench-pipeline: $(VENV)/dev ## measure the pipeline on Spark against its bars (takes minutes)
 	$(BIN)/python benchmarks/pipeline.py $(ARGS)

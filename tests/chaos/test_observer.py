@@ -5,13 +5,14 @@ import random
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from stem.core.lifecycle import EventKind, State
 from support.observing import ObserverProcess
 from support.workers.processes import WorkerProcess, desk, worker_process
 
 TASKS, KILLS = (10_000, 12) if "STEM_CAMPAIGN_SECONDS" in os.environ else (600, 3)
-SHORT = {"concurrency": 2, "lease_seconds": 2.0, "heartbeat_seconds": 0.5}
+SHORT: dict[str, Any] = {"concurrency": 2, "lease_seconds": 2.0, "heartbeat_seconds": 0.5}
 
 
 def test_every_event_is_seen_once_and_in_order_under_kills(durable_url: str, namespace: str, tmp_path: Path) -> None:

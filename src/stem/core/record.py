@@ -1,5 +1,6 @@
 """The record of a task: state, times, result and error."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
@@ -8,6 +9,7 @@ import msgspec
 from stem.core.lifecycle import TERMINAL, State
 
 T = TypeVar("T")
+_PLAIN_VALUE = re.compile(r"[A-Za-z0-9._:\-]+", re.ASCII)  # which JSON writes as it is
 
 
 REPLAY_OF = "replayOf"  # in meta: the task whose call this one repeats
@@ -108,6 +110,14 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None = None
     until: datetime | None = None
     meta: dict[str, Any] | None = None
+
+    @property
+    def meta_text(self) -> str | None:
+        """A text that stands in the JSON of every matching meta, for a store that would have to parse each. None: unknown."""
+        plain = [
+            value for value in (self.meta or {}).values() if isinstance(value, str) and _PLAIN_VALUE.fullmatch(value)
+        ]
+        return max(plain, key=len, default=None)
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):

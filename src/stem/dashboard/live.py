@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ GATHER_SECONDS = 0.5  # of events for one message
 RETRY_SECONDS = 1.0
 ALIVE_SECONDS = 15.0
 MOST_PAGES = 100  # that follow at a time
+MOST_PAGES_EACH = 40  # of one user, so that nobody takes all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class LiveFeed:
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
         self._followers: set[_Follower] = set()
+        self._places: Counter[str] = Counter()  # taken, by user
         self._lock = Lock()
         self._thread: Thread | None = None
         self._problem = ""
@@ -65,9 +68,19 @@ class LiveFeed:
         for follower in list(self._followers):
             follower.tell(News("closed"))
 
-    @property
-    def is_full(self) -> bool:
-        return len(self._followers) >= MOST_PAGES
+    def take_place(self, who: str) -> bool:
+        """Take one of the places to follow from; False: all are taken, or all that one user may have. Before the stream
+        begins: of many requests at once, each has to see the others."""
+        with self._lock:
+            if self._places.total() >= MOST_PAGES or self._places[who] >= MOST_PAGES_EACH:
+                return False
+            self._places[who] += 1
+            return True
+
+    def give_back_place(self, who: str) -> None:
+        with self._lock:
+            self._places[who] -= 1
+            self._places += Counter()  # forgets who has none
 
     async def follow(self) -> AsyncGenerator[News, None]:
         follower = _Follower(asyncio.get_running_loop())

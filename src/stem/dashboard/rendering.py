@@ -1,7 +1,7 @@
 """Templates and how values are written in them. Everything is escaped; characters that cannot be seen are spelled out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ class Templates:
             "exact": exact,
             "count": count,
             "json": as_json,
+            "details": details,
             "moment": moment,
             "seconds": seconds,
             "share": share,
@@ -111,6 +112,14 @@ def as_bytes(value: float) -> str:
             return f"{value:.0f} {unit}" if unit in ("B", "KiB") else f"{value:.1f} {unit}"
         value /= 1024
     return ""
+
+
+def details(data: Mapping[str, Any]) -> str:
+    """What an event says besides: an error as people read it, anything else as it is."""
+    error = data.get("error")
+    if isinstance(error, dict) and error.get("type"):
+        return f"{error['type']}: {error.get('message', '')}"
+    return as_json(data) if data else ""
 
 
 def as_json(value: Any) -> str:

@@ -156,7 +156,7 @@ def _lineage(store: Store, record: TaskRecord) -> Lineage:
         replay_of=_text(meta.get(REPLAY_OF)),
         schedule=_text(meta.get("schedule")),
         canvas=record.id if record.name == CANVAS else _text(meta.get(_CANVAS)),
-        children=_with_meta(store, record, _PARENT),
+        children=_with_meta(store, record, _PARENT, until=record.finished_at),  # made while it ran
         replays=_with_meta(store, record, REPLAY_OF),
     )
 
@@ -170,9 +170,10 @@ def _prerequisites(store: Store, envelope: Envelope) -> Prerequisites | None:
     return Prerequisites(records[:MOST_PREREQUISITES], len(envelope.after), missing)
 
 
-def _with_meta(store: Store, record: TaskRecord, key: str) -> list[TaskRecord]:
+def _with_meta(store: Store, record: TaskRecord, key: str, until: datetime | None = None) -> list[TaskRecord]:
     """A relative was enqueued later, which bounds the search."""
-    where = TaskFilter(meta={key: record.id}, since=record.enqueued_at - _SLACK)
+    end = None if until is None else until + _SLACK
+    where = TaskFilter(meta={key: record.id}, since=record.enqueued_at - _SLACK, until=end)
     return store.results.page(where, limit=MOST_CHILDREN).items
 
 

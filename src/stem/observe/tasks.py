@@ -80,7 +80,7 @@ def matching(store: Store, where: TaskSearch) -> Found:
         records += page.records
         scanned, cursor = scanned + page.scanned, page.cursor
         if cursor is None or not page.is_whole or len(records) >= MOST_MATCHES:
-            is_whole = cursor is None and page.is_whole
+            is_whole = cursor is None and page.is_whole and len(records) <= MOST_MATCHES
             return Found(records=records[:MOST_MATCHES], cursor=None, scanned=scanned, is_whole=is_whole)
 
 

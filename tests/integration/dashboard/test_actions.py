@@ -118,7 +118,7 @@ def test_a_worker_says_which_task_each_isolate_runs(app: Stem, board: ServedDash
         (active,) = app.control.inspect(workers=["w1"]).replies["w1"].payload["tasks"]
         assert active["isolate"] == isolate["pid"]
         shown = board.get("/workers/w1")
-        assert f"{isolate['pid']} busy hold" in shown.words and task.id[-12:] in shown.text
+        assert f"{isolate['pid']} running hold" in shown.words and task.id[-12:] in shown.text
 
 
 def test_a_real_worker_answers_and_stops_the_task_that_is_terminated(

@@ -52,6 +52,7 @@ class PostgresResults(Results):
             since=seconds(where.since),
             until=seconds(where.until),
             meta=None if where.meta is None else json_text(where.meta),
+            meta_text=where.meta_text,
             ttl=self._ttl,
             limit=limit + 1,
         )

@@ -52,6 +52,7 @@ class SqliteResults(Results):
             "until": None if where.until is None else where.until.timestamp(),
             "horizon": self._horizon(),
             "meta": None if where.meta is None else msgspec.json.encode(where.meta).decode(),
+            "meta_text": None if where.meta_text is None else where.meta_text.encode(),  # a blob, as the column is
             "limit": limit + 1,
         }
         with namespace.database.reading() as connection:

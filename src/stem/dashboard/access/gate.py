@@ -54,7 +54,8 @@ class Gate:
             return self._shows_token(request)
         if site is not None and site != "same-origin":
             return False
-        return origin is None or _place_of(origin) == headers.get("host", "").lower()
+        host = headers.get("host", "").lower()  # without one, an origin of "null" would be ours
+        return origin is None or (host != "" and _place_of(origin) == host)
 
     def is_token(self, text: str) -> bool:
         token = self.access.token
@@ -75,7 +76,9 @@ class Gate:
 
     def _from_proxy(self, request: Request) -> User | None:
         names = request.headers.getlist(self.access.trusted_header or "")
-        if peer_of(request) not in self.access.trusted_proxies or len(names) != 1 or not is_user_name(names[0]):
+        if peer_of(request) not in self.access.trusted_proxies or _names_its_peer(request):
+            return None
+        if len(names) != 1 or not is_user_name(names[0]):
             return None
         said = [value.strip().lower() for value in request.headers.getlist(ROLE_HEADER)]
         role: Role = "operator" if said in ([], ["operator"]) else "viewer"
@@ -98,6 +101,13 @@ def peer_of(request: Request) -> str:
 def _is_from_here(request: Request) -> bool:
     """A proxy on this machine would make everybody look local; one that says for whom it asks is not believed to."""
     return is_loopback(peer_of(request)) and not any(name in request.headers for name in FORWARDED)
+
+
+def _names_its_peer(request: Request) -> bool:
+    """Whether the server we are mounted in may have taken the peer from a header, as uvicorn does by default, which anybody
+    can write. A proxy names whom it asks for, and not itself."""
+    named = [part.strip() for text in request.headers.getlist("x-forwarded-for") for part in text.split(",")]
+    return peer_of(request) in named
 
 
 def _name_of(host: str) -> str:

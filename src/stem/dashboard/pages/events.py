@@ -1,6 +1,6 @@
 """Events: the newest ones, and those that follow as they happen."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -34,9 +34,11 @@ def events_page(ask: PageRequest) -> dict[str, Any]:
 async def live_stream(request: Request) -> Response:
     """Server-sent events: `ready`, `changed`, `lost` with a sentence, `back`; with `?events=1` also rows of a table as `rows`."""
     desk = desk_of(request)
-    if desk.feed.is_full:
-        return refusal(request, 503, "Too many pages follow the store; close some of them.")
     where = _filter(request.query_params) if request.query_params.get("events") else None
+    user = user_of(request)
+    who = "" if user is None else f"{user.via} {user.name}"
+    if not desk.feed.take_place(who):
+        return refusal(request, 503, "Too many pages follow the store; close some of them.")
 
     async def messages() -> AsyncGenerator[str, None]:
         yield "retry: 2000\n\n"
@@ -48,21 +50,23 @@ async def live_stream(request: Request) -> Response:
                     yield _message("rows", rows)
                 yield ": alive\n\n" if news.kind == "alive" else _message(news.kind, news.problem)
 
-    return LiveResponse(messages())
+    return LiveResponse(messages(), lambda: desk.feed.give_back_place(who))
 
 
 class LiveResponse(StreamingResponse):
-    """Closes its generator whatever ends it, so that who has left is not told any more."""
+    """Closes its generator whatever ends it, so that who has left is not told any more, and gives its place back."""
 
-    def __init__(self, messages: AsyncGenerator[str, None]) -> None:
+    def __init__(self, messages: AsyncGenerator[str, None], give_back: Callable[[], None]) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(messages, media_type="text/event-stream", headers=headers)
         self._messages = messages
+        self._give_back = give_back
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
+            self._give_back()
             await self._messages.aclose()
 
 

@@ -13,7 +13,7 @@ WHERE
     AND (:until IS NULL OR t.enqueued_at < :until)
     AND (t.ended_at IS NULL OR iif(t.awaited, t.finished_at, t.ended_at) > :horizon)
     AND (
-        :meta IS NULL OR NOT EXISTS (
+        :meta IS NULL OR (:meta_text IS NULL OR instr(t.meta, :meta_text) > 0) AND NOT EXISTS (
             SELECT 1 FROM json_each(:meta) AS wanted WHERE NOT EXISTS (
                 SELECT 1 FROM json_each(CAST(t.meta AS TEXT)) AS noted
                 WHERE noted.key = wanted.key AND noted.type = wanted.type AND noted.value IS wanted.value

@@ -14,7 +14,7 @@ SELECT * FROM (
        AND (%(name)s::text IS NULL OR name = %(name)s)
        AND (%(since)s::float8 IS NULL OR enqueued_at >= %(since)s)
        AND (%(until)s::float8 IS NULL OR enqueued_at < %(until)s)
-       AND (%(meta)s::jsonb IS NULL OR NOT EXISTS (
+       AND (%(meta)s::jsonb IS NULL OR (%(meta_text)s::text IS NULL OR strpos(meta, %(meta_text)s) > 0) AND NOT EXISTS (
            SELECT FROM jsonb_each(%(meta)s::jsonb) AS wanted (key, value) WHERE wanted.value IS DISTINCT FROM (
                SELECT line::jsonb -> wanted.key FROM regexp_split_to_table(meta, E'\n') WITH ORDINALITY AS lines (line, number)
                WHERE jsonb_exists(line::jsonb, wanted.key) ORDER BY number DESC LIMIT 1
@@ -30,7 +30,7 @@ SELECT * FROM (
        AND (%(name)s::text IS NULL OR name = %(name)s)
        AND (%(since)s::float8 IS NULL OR enqueued_at >= %(since)s)
        AND (%(until)s::float8 IS NULL OR enqueued_at < %(until)s)
-       AND (%(meta)s::jsonb IS NULL OR NOT EXISTS (
+       AND (%(meta)s::jsonb IS NULL OR (%(meta_text)s::text IS NULL OR strpos(meta, %(meta_text)s) > 0) AND NOT EXISTS (
            SELECT FROM jsonb_each(%(meta)s::jsonb) AS wanted (key, value) WHERE wanted.value IS DISTINCT FROM (
                SELECT line::jsonb -> wanted.key FROM regexp_split_to_table(meta, E'\n') WITH ORDINALITY AS lines (line, number)
                WHERE jsonb_exists(line::jsonb, wanted.key) ORDER BY number DESC LIMIT 1
