@@ -26,8 +26,8 @@ import psycopg
 from stem import Stem
 from stem.contracts.rollups import Measures, MinuteRow
 from stem.core.heartbeat import Heartbeat
-from support.web.dashboards import ServedDashboard, served
 from support.servers import PostgresServer
+from support.web.dashboards import ServedDashboard, served
 
 DAY = 86_400
 NAMES, QUEUES, WORKERS = 20, 4, 2

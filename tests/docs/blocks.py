@@ -7,15 +7,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# These pages are written on other branches; remove them here when they are merged.
-COMING = {
-    "coming-from-celery.md",
-    "guides/django.md",
-    "guides/fastapi.md",
-    "guides/flask.md",
-    "guides/notebooks.md",
-    "operations/deploy.md",
-}
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w-]*)(?P<rest>.*)$")
 MARK = re.compile(r"^ *<!-- (?P<text>.*?) -->$")
 FILE = re.compile(r"^(?:#|--|//) (?P<name>[\w-][\w./-]*\.\w+|Dockerfile|Makefile)(?P<more>, continued)?$")

@@ -69,7 +69,9 @@ def a_push(
     return Push(an_envelope(id, **envelope), delay_seconds=delay, expires_seconds=expires, unique=key, into=into)
 
 
-def a_join(id: str | None = None, *after: str, name: str = JOIN, unique: str | None = None, **envelope: Any) -> Push:
+def a_join(
+    id: str | None = None, *after: str, name: str = JOIN, unique: str | Unique | None = None, **envelope: Any
+) -> Push:
     """Ends by itself when these have ended."""
     return a_push(id, name=name, after=after, unique=unique, **envelope)
 

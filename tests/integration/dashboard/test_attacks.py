@@ -16,8 +16,8 @@ from stem import Stem
 from stem.dashboard import Access, dashboard, live
 from stem.dashboard.access.passwords import PasswordFile, write_password
 from support.builders import a_push
-from support.web.dashboards import PAGE, ServedDashboard, furnish, served, serving
 from support.until import until
+from support.web.dashboards import PAGE, ServedDashboard, furnish, served, serving
 
 PASSWORD, TOKEN = "correct horse battery", "t" * 40
 
