@@ -9,8 +9,8 @@ import pytest
 from stem.cli.main import cli
 
 VERBS = re.compile(
-    "Add|Ask|Cancel|Change|Check|Create|Disable|Drop|Enable|Enqueue|Draw|Feed|Go|Group|Inspect|Let|Limit|List|Never|Pause|Print|"
-    "Queue|Remove|Replace|Replay|Report|"
+    "Add|Ask|Cancel|Change|Check|Create|Disable|Drop|Enable|Enqueue|Draw|Feed|Go|Group|Import|Inspect|Let|Limit|List|Move|Never|"
+    "Pause|Print|Queue|Remove|Replace|Replay|Report|"
     "Resume|Revoke|Run|Send|Set|Show|Start|Stop|Write"
 )
 
@@ -25,7 +25,7 @@ def commands(command: click.Command, context: click.Context) -> Iterator[tuple[s
             yield from commands(found, below)
 
 
-COMMANDS = list(commands(cli, click.Context(cli, info_name="stem")))
+COMMANDS = list(commands(cli, click.Context(cli, info_name="stem", **cli.context_settings)))
 NAMES = [name for name, _, _ in COMMANDS]
 
 

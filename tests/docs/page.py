@@ -37,7 +37,7 @@ class Page:
         self.folder = folder
         self.ports: dict[str, int] = {}
         self.text = self._on_free_ports(path.read_text(), start_redis)
-        self.name = re.sub(r"\W", "_", path.stem)
+        self.name = "page_" + re.sub(r"\W", "_", path.stem)  # never that of a library
         self.where = path.name
         self.changed: list[str] = []
         self.background: list[Background] = []

@@ -19,8 +19,8 @@ Every command as `--help` prints it. `python -m stem` is the same as `stem`.
 * `--broker-url`, `--results-url`, `--namespace` and `--app` choose the store
   ([how](../guides/configuration.md#which-store-a-command-uses)).
 * Durations are written `250ms`, `30s`, `5m`, `2h` or `1d`; moments in ISO format.
-* Exit codes: 0 success, 1 not found, 3 a missed objective of `stem pipeline report`, 64 usage or
-  configuration, 70 failure, 130 Ctrl-C.
+* Exit codes: 0 success, 1 not found, 3 a missed objective of `stem pipeline report` or
+  something that `stem migrate` cannot move, 64 usage or configuration, 70 failure, 130 Ctrl-C.
 
 This page is generated from the commands.
 """

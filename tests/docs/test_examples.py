@@ -101,13 +101,14 @@ def test_a_command_that_is_not_run_is_at_least_one_that_exists(page: Path) -> No
     skipped = [block for block in blocks_of(page.read_text()) if block.is_skipped and block.language == "console"]
     for typed in (command.typed for block in skipped for command in commands_of(block)):
         if typed.startswith("stem "):
-            words, context = shlex.split(typed, comments=True)[1:], click.Context(cli, info_name="stem")
+            words = shlex.split(typed, comments=True)[1:]
+            context = click.Context(cli, info_name="stem", **cli.context_settings)
             command: click.Command = cli
             while isinstance(command, click.Group) and not words[0].startswith("-"):
                 found = command.get_command(context, words.pop(0))
                 assert found is not None, f"{page.name}: {typed}"
                 command = found
-            command.make_context("stem", words)
+            command.make_context("stem", words, parent=context)
 
 
 @pytest.mark.parametrize(

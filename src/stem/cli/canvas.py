@@ -89,7 +89,9 @@ def show(session: Session, id: str, follow: bool) -> None:
 @click.argument("id", shell_complete=completing.canvas_ids)
 @in_session
 def resume(session: Session, id: str) -> None:
-    """Replay the tasks of canvas ID that have failed; what waits for them goes on. ID may be that of one of its tasks.
+    """Replay the failed tasks of canvas ID; what waits for them goes on.
+
+    ID may be that of one of its tasks.
 
     \b
     Example: stem canvas resume 0197f3a2-7c1e-7d44-9b0a-3f6a5b2c1d00

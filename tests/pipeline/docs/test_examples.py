@@ -82,14 +82,15 @@ def test_every_command_of_the_pages_is_one(page: Path) -> None:
     lines = re.findall(r"^(?:ExecStart=\S*/|\$ )?stem (.*)$", text, re.MULTILINE)
     assert lines or page.stem not in ("pipeline", "pipeline-deployment")
     for line in lines:
-        context, words = click.Context(cli, info_name="stem"), shlex.split(line, comments=True)
+        context = click.Context(cli, info_name="stem", **cli.context_settings)
+        words = shlex.split(line, comments=True)
         group: click.Command = cli
         while isinstance(group, click.Group):
             name = words.pop(0)
             found = group.get_command(context, name)
             assert found is not None, line
             group = found
-        group.make_context("stem", words)
+        group.make_context("stem", words, parent=context)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -34,11 +34,12 @@ def read_project_settings() -> ProjectSettings:
     given = getattr(settings, "STEM", {})
     if not isinstance(given, Mapping):
         raise ConfigError('The setting STEM is not a dict; write it like STEM = {"BROKER_URL": "redis://localhost"}.')
-    variables = {f"STEM_{key}": value for key, value in given.items() if value is not None}
-    database = variables.pop("STEM_DATABASE", "default")
+    given = {key: value for key, value in given.items() if value is not None}
+    database = given.pop("DATABASE", "default")
     if database not in connections.settings:
         raise ConfigError(f"STEM['DATABASE'] is {database!r}, which DATABASES does not have; name one that it has.")
-    variables.pop("STEM_DASHBOARD_URL", None)  # where the admin's link leads
+    given.pop("DASHBOARD_URL", None)  # where the admin's link leads
+    variables = {f"STEM_{key}": value for key, value in given.items()}
     for name in variables.keys() - _OF_APPS - _OF_WORKERS:
         known = {each.removeprefix("STEM_"): each.removeprefix("STEM_") for each in _OF_APPS | _OF_WORKERS}
         hint = did_you_mean(name.removeprefix("STEM_"), known)
