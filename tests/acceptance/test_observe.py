@@ -186,6 +186,25 @@ def test_a_terminal_is_redrawn_in_colours_unless_they_are_unwanted(shell: Shell)
     assert "\x1b[2J" in twice
 
 
+def test_following_shows_the_newest_rows_that_the_terminal_holds(shell: Shell, local_store: Store) -> None:
+    for number in range(40):
+        local_store.broker.push([a_push(f"task-{number}")])
+    small = shell.at(LINES="24")
+    drawn = on_a_terminal(
+        small, "observe", "tasks", "--limit", "40", "--follow", enough=lambda text: text.count(" more\r\n") >= 2
+    )
+    lines = drawn.split("\x1b[2J")[1].splitlines()
+    assert len(lines) < 24 and "task-39" in lines[1]
+    assert lines[-1] == f"and {40 - len(lines[1:-1])} more"
+
+
+def test_followed_events_have_the_time_of_day(shell: Shell, local_store: Store) -> None:
+    local_store.broker.push([a_push("before")])
+    with observer(shell, "events", "--since", "1h") as seen:
+        (line,) = until(lambda: seen.lines, seconds=30)
+    assert re.match(r"\d\d:\d\d:\d\d  enqueued ", line)
+
+
 def on_a_terminal(shell: Shell, *words: str, enough: Callable[[str], bool] | None = None) -> str:
     """What a command prints there until it ends, or until that is enough."""
     ours, theirs = pty.openpty()

@@ -51,11 +51,11 @@ def _fail() -> None:
     raise ValueError("boom [bold]\x1b[31m")
 
 
-def played(app: Stem, play: Play, *, every: float = 0.2) -> None:
+def played(app: Stem, play: Play, *, every: float = 0.2, size: tuple[int, int] = (140, 44)) -> None:
     async def run() -> None:
         store = TopStore(app)
         top = TopApp(store, store.read(), every)
-        async with top.run_test(size=(140, 44)) as pilot:
+        async with top.run_test(size=size) as pilot:
             await play(pilot, top)
 
     asyncio.run(run())
@@ -90,6 +90,27 @@ def test_everything_is_on_one_screen_and_stays_current(app: Stem) -> None:
         await eventually(pilot, lambda: column(top, "tasks")[0] == "newer-one")
 
     played(app, play)
+
+
+def test_a_small_terminal_shows_rows_of_every_table_and_the_keys(app: Stem) -> None:
+    for number in range(9):
+        app.enqueue(
+            "shop.warehouse.inventory.synchronise_with_supplier", id=f"{number}" * 36, queue="mail", check=False
+        )
+
+    async def play(pilot: Pilot[None], top: TopApp) -> None:
+        await pilot.pause()
+        for name, least in {"queues": 2, "workers": 1, "failures": 1, "tasks": 3}.items():
+            table = top.query_one(f"#{name}", DataTable)
+            assert table.max_scroll_x == 0, f"{name} is wider than the screen"
+            assert table.size.height - table.header_height >= least, f"{name} shows too few rows"
+        assert column(top, "tasks")[0] == "…" + "8" * 12
+        keys = [each.binding.key for each in top.active_bindings.values() if each.binding.show]
+        assert {"tab", "enter", "p", "r", "x", "y", "q"} <= set(keys)
+        await pilot.resize_terminal(180, 44)
+        await eventually(pilot, lambda: column(top, "tasks")[0] == "8" * 36)
+
+    played(app, play, size=(80, 24))
 
 
 def test_a_queue_is_paused_and_resumed_after_a_question(app: Stem) -> None:

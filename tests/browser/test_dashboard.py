@@ -124,10 +124,19 @@ def test_keys_lead_to_pages_and_focus_can_be_seen(page: Page) -> None:
     page.keyboard.press("g")
     page.keyboard.press("q")
     expect(page.locator("h1")).to_have_text("Queues")
+    page.wait_for_load_state()  # the scripts have run: none of them may move the point from which Tab starts
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
     width = page.evaluate("getComputedStyle(document.querySelector('.skip')).outlineWidth")
     assert width == "2px"
+
+
+def test_a_narrow_page_shows_where_it_is_in_the_navigation(page: Page) -> None:
+    page.set_viewport_size({"width": 380, "height": 800})
+    page.goto(NAVIGATION[-1].path)
+    expect(page.locator("nav [aria-current]")).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
 
 
 def test_the_theme_is_switched_and_remembered(page: Page) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,7 +47,8 @@ def events(
 ) -> None:
     """Show what happened to tasks and workers, oldest first.
 
-    Without --since, the newest events. With --follow it goes on with what happens from now on, each event once.
+    Without --since, the newest events. With --follow it goes on with what happens from now on, each event once,
+    with its time of day in UTC.
 
     \b
     Example: stem observe events --follow --task mail.send
@@ -65,7 +66,7 @@ def events(
         if session.as_json and not follow:
             printing.json({"events": past})
             return
-        show = _printer(store, as_json=session.as_json)
+        show = _printer(store, as_json=session.as_json, follows=follow)
         for event in past:
             show(event)
         if follow:
@@ -98,13 +99,13 @@ def _following(app: "Stem", after: str, **chosen: str | None) -> "Iterator[Event
     )
 
 
-def _printer(store: "Store", *, as_json: bool) -> "Callable[[Event], None]":
-    import time
-
-    skew = store.upkeep.now() - time.time()  # asked once: each line is dated by the store's clock
+def _printer(store: "Store", *, as_json: bool, follows: bool) -> "Callable[[Event], None]":
+    now = store.upkeep.now()
 
     def show(event: "Event") -> None:
-        click.echo(live.json_line(shape(event)) if as_json else line(event, time.time() + skew))
+        # A line that stays on the screen while time goes on has the time of day: "now" would soon be wrong.
+        when = f"{event.at.astimezone(UTC):%H:%M:%S}" if follows else _ago(event, now)
+        click.echo(live.json_line(shape(event)) if as_json else line(event, when))
         sys.stdout.flush()
 
     return show
@@ -117,10 +118,12 @@ def shape(event: "Event") -> dict[str, Any]:
     return told
 
 
-def line(event: "Event", now: float) -> str:
+def _ago(event: "Event", now: float) -> str:
+    return "now" if abs(now - event.at.timestamp()) < 1 else times.age(event.at, now)
+
+
+def line(event: "Event", when: str) -> str:
     """One event on a line, and what it tells beyond that on a second one."""
-    seconds = now - event.at.timestamp()
-    when = "now" if abs(seconds) < 1 else times.age(event.at, now)
     subject = event.task_id or event.worker or ""
     front = f"{when:>{_WHEN}}  {printing.plain(event.kind.value):<{_KIND}}  {printing.plain(subject):<{_ID}}  "
     room = max(8, printing.screen_width() - len(front))

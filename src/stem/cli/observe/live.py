@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ from stem.core.errors import StoreUnavailable
 from stem.core.text.escaping import plain_json
 
 EVERY_SECONDS = 2.0
+_AROUND = 6  # lines: the titles, how many more there are, and the sentence about a store that is away
 
 follow = click.option("--follow", is_flag=True, help="Continue until Ctrl-C; with --json one line per change.")
 
@@ -71,7 +72,10 @@ def _redraw(look: Callable[[], LiveTable], table: LiveTable) -> None:
     trouble = ""
     while True:
         click.clear()
-        _print(table, as_json=False)
+        shown = _fitting(table)
+        _print(shown, as_json=False)
+        if hidden := len(table.rows) - len(shown.rows):
+            click.echo(f"and {hidden:,} more")
         if trouble:
             click.echo(printing.plain(f"\n{trouble}"), err=True)
         time.sleep(EVERY_SECONDS)
@@ -79,6 +83,18 @@ def _redraw(look: Callable[[], LiveTable], table: LiveTable) -> None:
             table, trouble = look(), ""
         except StoreUnavailable as error:
             trouble = str(error)
+
+
+def _fitting(table: LiveTable) -> LiveTable:
+    """The first rows, as many as the screen holds: the rest would push them off its top."""
+    room = printing.screen_height() - _AROUND
+    kept: list[LiveRow] = []
+    for row in table.rows:
+        room -= 2 if row.note else 1
+        if room < 0 and kept:
+            break
+        kept.append(row)
+    return replace(table, rows=kept)
 
 
 def _append(look: Callable[[], LiveTable], table: LiveTable, *, as_json: bool) -> None:

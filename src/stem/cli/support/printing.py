@@ -72,6 +72,11 @@ def screen_width() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
+def screen_height() -> int:
+    """Return the lines of the terminal; 24 if there is none and LINES is not set."""
+    return shutil.get_terminal_size((80, 24)).lines
+
+
 def _fitting(widths: Sequence[int], shrinking: Sequence[int]) -> list[int]:
     fitted = list(widths)
     excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - screen_width()

@@ -50,8 +50,7 @@ class TopView(msgspec.Struct, frozen=True):
             f"{found.running:,}/{found.slots:,} running",
             f"{found.dead:,} dead",
             f"{found.per_second:.1f}/s",
-            f"run p95 {_seconds(totals.run_p95)}",
-            f"wait p95 {_seconds(totals.wait_p95)}",
+            f"p95 run {_seconds(totals.run_p95)}, wait {_seconds(totals.wait_p95)}",
         ]
         return " · ".join(parts)
 

@@ -14,10 +14,12 @@ from textual.widgets import DataTable, Footer, Static
 
 from stem.cli.support.printing import STATE_COLOURS, plain
 from stem.cli.top.dialogs import Confirm, TaskScreen
+from stem.cli.top.fitting import fitted
 from stem.cli.top.reading import FAILURE_COLUMNS, QUEUES, TASK_COLUMNS, WORKERS, Cells, TaskDetail, TopStore, TopView
 from stem.core.errors import StemError
 
-_MOST_WIDTH = 60  # of a cell
+_COLUMNS = {"queues": QUEUES, "workers": WORKERS, "failures": FAILURE_COLUMNS, "tasks": TASK_COLUMNS}
+_FRAME = 4  # columns of the screen: two borders and the bar that scrolls
 
 
 class TopApp(App[None]):
@@ -27,27 +29,33 @@ class TopApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS = [  # noqa: RUF012
         Binding("q", "quit", "Quit"),
-        Binding("tab", "focus_next", "Next table"),
-        Binding("enter", "open", "Open task"),
-        Binding("p", "change('pause', 'queues')", "Pause queue"),
-        Binding("r", "change('resume', 'queues')", "Resume queue"),
-        Binding("x", "change('revoke', 'tasks')", "Revoke task"),
-        Binding("y", "change('replay', 'failures')", "Replay letter"),
+        Binding(
+            "tab", "focus_next", "Table", priority=True
+        ),  # or the footer hides it, as it does the tables' own enter
+        Binding("enter", "open", "Open", priority=True),
+        Binding("p", "change('pause', 'queues')", "Pause"),
+        Binding("r", "change('resume', 'queues')", "Resume"),
+        Binding("x", "change('revoke', 'tasks')", "Revoke"),
+        Binding("y", "change('replay', 'failures')", "Replay"),
     ]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012
     CSS = """
     #headline { height: 1; background: $primary; color: $text; padding: 0 1; text-style: bold; }
-    #concerns { height: auto; max-height: 4; padding: 0 1; color: $warning; }
+    #concerns { height: auto; max-height: 4; padding: 0 1; color: $warning; text-wrap: nowrap; text-overflow: ellipsis; }
     .table { border: round $primary; height: 1fr; }
     .table:focus-within { border: round $accent; }
     #queues-box, #workers-box { height: auto; max-height: 12; }
     #message { height: 1; padding: 0 1; }
     DataTable { height: auto; }
+    .-short #concerns { max-height: 2; }
+    .-short .table { border-bottom: none; }
+    .-short #queues-box, .-short #workers-box { max-height: 5; }
     """
 
     def __init__(self, store: TopStore, first: TopView, every_seconds: float) -> None:
         super().__init__()
         self._store = store
-        self._first = first
+        self._last = first
         self._every_seconds = every_seconds
 
     def compose(self) -> ComposeResult:
@@ -61,12 +69,13 @@ class TopApp(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        columns = {"queues": QUEUES, "workers": WORKERS, "failures": FAILURE_COLUMNS, "tasks": TASK_COLUMNS}
-        for name, titles in columns.items():
-            self._table(name).add_columns(*titles)
-        self.show(self._first)
+        self.show(self._last)
         self._table("queues").focus()
         self.set_interval(self._every_seconds, self.refresh_view)
+
+    def on_resize(self) -> None:
+        if self.screen_stack and self._main.query("#message"):  # not while it is composed or closed
+            self.show(self._last)
 
     @work(thread=True, exclusive=True, group="read")
     def refresh_view(self) -> None:
@@ -79,6 +88,7 @@ class TopApp(App[None]):
         self.call_from_thread(self.show, view)
 
     def show(self, view: TopView) -> None:
+        self._last = view
         self._main.query_one("#headline", Static).update(Text(view.headline))
         concerns = [f"! {plain(concern.text)}" for concern in view.overview.concerns]
         self._main.query_one("#concerns", Static).update(Text("\n".join(concerns[:4])))
@@ -158,8 +168,12 @@ class TopApp(App[None]):
         before = None
         if table.row_count:
             before = table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
-        table.clear()
-        for key, cells in rows:
+        table.clear(columns=True)
+        room = self.size.width - _FRAME - 2 * table.cell_padding * len(_COLUMNS[name])
+        widths, (titles, *shown) = fitted(_COLUMNS[name], [[_plain(cell) for cell in cells] for _, cells in rows], room)
+        for title, width in zip(titles, widths, strict=True):
+            table.add_column(title, width=width)
+        for (key, _), cells in zip(rows, shown, strict=True):
             table.add_row(*map(_cell, cells), key=key)
         keys = [key for key, _ in rows]
         if before in keys:
@@ -177,8 +191,11 @@ class TopApp(App[None]):
         self._main.query_one("#message", Static).update(Text(plain(text), style="red" if is_bad else "green"))
 
 
+def _plain(text: str) -> str:
+    """Without control characters and on one line: names and errors are hostile."""
+    return plain(" ".join(text.split()))
+
+
 def _cell(text: str) -> Text:
-    """Without markup and control characters: names and errors are hostile."""
-    shown = plain(" ".join(text.split()))
-    short = shown if len(shown) <= _MOST_WIDTH else f"{shown[: _MOST_WIDTH - 1]}…"
-    return Text(short, style=STATE_COLOURS.get(text, "") if text in STATE_COLOURS else "", no_wrap=True)
+    """Without markup."""
+    return Text(text, style=STATE_COLOURS.get(text, ""), no_wrap=True)

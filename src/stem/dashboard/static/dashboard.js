@@ -163,6 +163,12 @@
     }
   });
 
-  find("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  // scrollIntoView would move the point from which Tab starts, past the skip link; scrolling the bar itself does not.
+  function centreCurrent() {
+    const bar = find("nav"), link = find("nav [aria-current]")?.getBoundingClientRect();
+    if (link) bar.scrollLeft += link.x + link.width / 2 - bar.getBoundingClientRect().x - bar.clientWidth / 2;
+  }
+
+  centreCurrent();
   drawAll();
 })();
