@@ -64,7 +64,7 @@ def test_a_success_is_one_line_with_name_id_and_duration(shop: Shell) -> None:
     )
     assert (line["level"], line["message"]) == (
         "info",
-        f"task.succeeded id={id} name=add attempt=0 seconds={seconds:.3g}",
+        f"task.succeeded id={id} name=add attempt=0 seconds={seconds:.4f}",
     )
 
 

@@ -1,5 +1,7 @@
 """The store that a database of Django's can be: the same SQLite file, or the same Postgres database."""
 
+import sqlite3
+from contextlib import closing
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -51,9 +53,20 @@ def check_tables(alias: str) -> None:
     """Raises ConfigError if an SQLite file lacks Stem's tables: they cannot be created while a transaction holds its lock."""
     if alias in _prepared or connections[alias].vendor != "sqlite":
         return
-    if "stem_meta" not in connections[alias].introspection.table_names():
+    if not _has_tables(str(connections[alias].settings_dict["NAME"])):
         raise ConfigError("Stem's tables are not in the database yet; run: python manage.py migrate")
     _prepared.add(alias)
+
+
+def _has_tables(path: str) -> bool:
+    """Looks through a connection of its own. A read in the caller's transaction would fix its snapshot, and SQLite refuses to
+    write in a transaction whose snapshot is out of date."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=5)) as database:
+            found = database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'stem_meta'")
+            return found.fetchone() is not None
+    except sqlite3.OperationalError:  # no file yet
+        return False
 
 
 def _postgres_url(database: dict[str, Any]) -> str:
