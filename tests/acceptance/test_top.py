@@ -166,6 +166,7 @@ def test_a_store_that_is_away_is_told_of_and_the_screen_lives_on(app: Stem, monk
             await eventually(pilot, lambda: "away" in said(top))
         app.enqueue("other", id="newer-one", check=False)
         await eventually(pilot, lambda: column(top, "tasks")[0] == "newer-one")
+        assert said(top) == "The store is back."
 
     played(app, play)
 
