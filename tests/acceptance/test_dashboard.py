@@ -88,6 +88,12 @@ def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
     assert found.stderr.count("\n") == 1
 
 
+def test_an_address_of_another_machine_is_a_sentence_about_the_host(tmp_path: Path) -> None:
+    a_store(tmp_path)
+    found = run(tmp_path, "--host", "203.0.113.7", "--port", "0", STEM_DASHBOARD_TOKEN="0123456789abcdef")
+    assert found.returncode == 70 and found.stderr.endswith("choose one of its own with --host.\n")
+
+
 def test_another_address_without_a_login_is_a_sentence(tmp_path: Path) -> None:
     a_store(tmp_path)
     found = run(tmp_path, "--host", "0.0.0.0")
@@ -95,7 +101,8 @@ def test_another_address_without_a_login_is_a_sentence(tmp_path: Path) -> None:
     short = run(tmp_path, "--host", "0.0.0.0", STEM_DASHBOARD_TOKEN="short")
     assert short.returncode == 64 and "16 characters" in short.stderr
     missing = run(tmp_path, "--password-file", "nothing")
-    assert missing.returncode == 64 and "stem dashboard password" in missing.stderr
+    assert missing.returncode == 64 and missing.stderr.endswith("stem dashboard password NAME --file nothing\n")
+    assert "(No such file or directory)" in missing.stderr
 
 
 def test_a_store_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:

@@ -166,6 +166,7 @@ def test_a_store_that_is_away_is_told_of_and_the_screen_lives_on(app: Stem, monk
             await eventually(pilot, lambda: "away" in said(top))
         app.enqueue("other", id="newer-one", check=False)
         await eventually(pilot, lambda: column(top, "tasks")[0] == "newer-one")
+        assert said(top) == "The store is back."
 
     played(app, play)
 
@@ -175,6 +176,7 @@ def test_without_a_terminal_it_is_a_snapshot(app: Stem, shell: Shell, namespace:
     printed = there.out("top")
     assert "failed-one" in printed and "alpha" in printed and "1 dead" in printed
     assert max(map(len, printed.splitlines())) <= 80, printed
+    assert "choose 0.1s or more" in there.refusal("top", "--every", "0s", code=64)
     found = there.json("top")
     assert (found["dead"], found["workers"], found["failures"][0]["id"]) == (1, ["alpha"], "failed-one")
 

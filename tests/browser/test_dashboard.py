@@ -131,6 +131,21 @@ def test_keys_lead_to_pages_and_focus_can_be_seen(page: Page) -> None:
     assert width == "2px"
 
 
+@pytest.mark.parametrize(
+    ("path", "role", "name"), [("/queues", "button", "Pause mail"), ("/tasks", "link", "t-failed")]
+)
+def test_a_live_page_keeps_the_focus_when_it_refreshes(app: Stem, page: Page, path: str, role: str, name: str) -> None:
+    furnish(app)
+    app.store.broker.push([a_push("before", queue="mail")])
+    page.goto(path)
+    focused = page.get_by_role("button" if role == "button" else "link", name=name).first
+    focused.focus()
+    focused.evaluate("element => element.dataset.old = 'yes'")
+    app.store.broker.push([a_push("after", queue="mail")])
+    expect(page.locator("[data-old]")).to_have_count(0, timeout=10_000)  # before the page asks by itself
+    expect(focused).to_be_focused()
+
+
 def test_a_narrow_page_shows_where_it_is_in_the_navigation(page: Page) -> None:
     page.set_viewport_size({"width": 380, "height": 800})
     page.goto(NAVIGATION[-1].path)

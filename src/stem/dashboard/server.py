@@ -1,5 +1,6 @@
 """Serve the dashboard until Ctrl-C."""
 
+import errno
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -36,9 +37,10 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
     except OSError as error:
         found.close()
-        raise AddressRefused(
-            f"{host}:{port} cannot be used ({error.strerror}); stop what listens there, or choose another with --port."
-        ) from error
+        remedy = "stop what listens there, or choose another with --port"
+        if error.errno == errno.EADDRNOTAVAIL:
+            remedy = "this machine does not have that address; choose one of its own with --host"
+        raise AddressRefused(f"{host}:{port} cannot be used ({error.strerror}); {remedy}.") from error
     return found
 
 

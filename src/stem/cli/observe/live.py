@@ -77,7 +77,7 @@ def _redraw(look: Callable[[], LiveTable], table: LiveTable) -> None:
         if hidden := len(table.rows) - len(shown.rows):
             click.echo(f"and {hidden:,} more")
         if trouble:
-            click.echo(printing.plain(f"\n{trouble}"), err=True)
+            click.echo(f"\n{printing.plain(trouble)}", err=True)
         time.sleep(EVERY_SECONDS)
         try:
             table, trouble = look(), ""

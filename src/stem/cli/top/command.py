@@ -8,6 +8,8 @@ from stem.cli.support import printing, times
 from stem.cli.support.stores import Session, check_exists, check_shared, in_session
 from stem.core.errors import ConfigError
 
+LEAST_SECONDS = 0.1
+
 
 @click.command()
 @click.option("--every", type=times.DURATION, default=2.0, show_default="2s", help="Refresh this often.")
@@ -21,6 +23,8 @@ def top(session: Session, every: float) -> None:
     \b
     Example: stem top --every 1s
     """
+    if every < LEAST_SECONDS:
+        raise click.BadParameter(f"choose {LEAST_SECONDS:g}s or more.", param_hint="--every")
     from stem import Stem
     from stem.cli.top.reading import TopStore, print_snapshot
 

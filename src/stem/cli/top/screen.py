@@ -17,9 +17,10 @@ from stem.cli.top.dialogs import Confirm, TaskScreen
 from stem.cli.top.fitting import fitted
 from stem.cli.top.reading import FAILURE_COLUMNS, QUEUES, TASK_COLUMNS, WORKERS, Cells, TaskDetail, TopStore, TopView
 from stem.core.errors import StemError
+from stem.core.settings.kinds import span
 
 _COLUMNS = {"queues": QUEUES, "workers": WORKERS, "failures": FAILURE_COLUMNS, "tasks": TASK_COLUMNS}
-_FRAME = 4  # columns of the screen: two borders and the bar that scrolls
+_SCROLLBAR = 1  # columns of the screen
 
 
 class TopApp(App[None]):
@@ -42,13 +43,12 @@ class TopApp(App[None]):
     CSS = """
     #headline { height: 1; background: $primary; color: $text; padding: 0 1; text-style: bold; }
     #concerns { height: auto; max-height: 4; padding: 0 1; color: $warning; text-wrap: nowrap; text-overflow: ellipsis; }
-    .table { border: round $primary; height: 1fr; }
-    .table:focus-within { border: round $accent; }
+    .table { border-top: solid $primary; height: 1fr; }
+    .table:focus-within { border-top: heavy $accent; }
     #queues-box, #workers-box { height: auto; max-height: 12; }
-    #message { height: 1; padding: 0 1; }
-    DataTable { height: auto; }
+    #message { height: auto; min-height: 1; max-height: 3; padding: 0 1; }
+    DataTable { height: auto; scrollbar-size-vertical: 1; }
     .-short #concerns { max-height: 2; }
-    .-short .table { border-bottom: none; }
     .-short #queues-box, .-short #workers-box { max-height: 5; }
     """
 
@@ -57,13 +57,14 @@ class TopApp(App[None]):
         self._store = store
         self._last = first
         self._every_seconds = every_seconds
+        self._is_away = False
 
     def compose(self) -> ComposeResult:
         yield Static(id="headline")
         yield Static(id="concerns")
         for name in ("queues", "workers", "failures", "tasks"):
             with Vertical(id=f"{name}-box", classes="table") as box:
-                box.border_title = name
+                box.border_title = f" {name} "
                 yield DataTable(id=name, cursor_type="row", zebra_stripes=True)
         yield Static(id="message")
         yield Footer()
@@ -83,9 +84,19 @@ class TopApp(App[None]):
         try:
             view = self._store.read()
         except StemError as error:
-            self.call_from_thread(self._say, str(error), is_bad=True)
+            self.call_from_thread(self._lose, str(error))
             return
-        self.call_from_thread(self.show, view)
+        self.call_from_thread(self._found, view)
+
+    def _found(self, view: TopView) -> None:
+        if self._is_away:
+            self._is_away = False
+            self._say("The store is back.")
+        self.show(view)
+
+    def _lose(self, why: str) -> None:
+        self._is_away = True
+        self._say(f"{why} Asked again every {span(self._every_seconds)}; the tables are older.", is_bad=True)
 
     def show(self, view: TopView) -> None:
         self._last = view
@@ -169,7 +180,7 @@ class TopApp(App[None]):
         if table.row_count:
             before = table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
         table.clear(columns=True)
-        room = self.size.width - _FRAME - 2 * table.cell_padding * len(_COLUMNS[name])
+        room = self.size.width - _SCROLLBAR - 2 * table.cell_padding * len(_COLUMNS[name])
         widths, (titles, *shown) = fitted(_COLUMNS[name], [[_plain(cell) for cell in cells] for _, cells in rows], room)
         for title, width in zip(titles, widths, strict=True):
             table.add_column(title, width=width)

@@ -66,8 +66,10 @@ class PasswordFile:
                         self._users = _parsed(file.read(), self._path)
                     self._seen = version
         except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
             raise ConfigError(
-                f"The password file {self._path} cannot be read ({error}); write one with: stem dashboard password"
+                f"The password file {self._path} cannot be read ({why}); "
+                f"write one with: stem dashboard password NAME --file {self._path}"
             ) from error
         return self._users
 

@@ -75,7 +75,15 @@
     connection.hidden = false;
   }
   const clearProblem = () => { connection.hidden = true; };
-  const refresh = () => { if (!document.hidden && window.htmx) htmx.trigger(document.body, "stemChanged"); };
+  // At most once a second, and always once after the last change: htmx's own throttle forgets what comes too soon.
+  let refreshing, refreshedAt = -Infinity;
+  function refresh() {
+    refreshing ??= setTimeout(() => {
+      refreshing = undefined;
+      refreshedAt = performance.now();
+      if (!document.hidden && window.htmx) htmx.trigger(document.body, "stemChanged");
+    }, Math.max(0, refreshedAt + 1000 - performance.now()));
+  }
   document.addEventListener("visibilitychange", refresh);
 
   const events = find("[data-events]");
@@ -114,14 +122,24 @@
 
   // htmx
 
+  // A part that refreshes itself must not throw the keyboard back to the start of the page.
+  let restoreFocus = () => {};
+  function keepFocus(part, focused) {
+    const nameOf = (item) => [item.tagName, item.form?.action, item.getAttribute("aria-label") ?? item.getAttribute("href") ?? item.textContent].join(" ");
+    const alike = (name) => findAll(focused.tagName, part).filter((item) => nameOf(item) === name);
+    const name = nameOf(focused), place = alike(name).indexOf(focused);
+    restoreFocus = () => { restoreFocus = () => {}; alike(name)[place]?.focus({ preventScroll: true }); };
+  }
+
   document.addEventListener("htmx:beforeSwap", (swap) => {
     const part = swap.detail.target;
     if (!part.hasAttribute("data-live-part")) return;
     const focused = document.activeElement;
     const isTyping = part.contains(focused) && focused.matches("input, textarea, select");
     if (isTyping || find("dialog[open]") || swap.detail.xhr.status >= 400) swap.detail.shouldSwap = false;
+    else if (part.contains(focused)) keepFocus(part, focused);
   });
-  document.addEventListener("htmx:afterSwap", drawAll);
+  document.addEventListener("htmx:afterSwap", () => { drawAll(); restoreFocus(); });
   document.addEventListener("htmx:afterRequest", (done) => { if (done.detail.successful) clearProblem(); });
   document.addEventListener("htmx:sendError", () => showProblem("The dashboard does not answer."));
   document.addEventListener("htmx:responseError", (failed) => {
