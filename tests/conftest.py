@@ -28,6 +28,8 @@ settings.load_profile("shared machine")
 # A job in the background of a shell ignores Ctrl-C, and so would every command that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as under nohup, where workers are right to stay
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 PATIENCE = 30.0  # a server that has to share its processor answers late, and is there all the same
 
 BACKENDS = ("memory", "sqlite", "redis", "postgres")

@@ -135,7 +135,8 @@ class TopApp(App[None]):
             if is_wanted:
                 self._act(partial(getattr(self._store, verb), what))
 
-        self.push_screen(Confirm(f"{verb.capitalize()} {what}?"), answered)
+        more = " If it runs, it is terminated." if verb == "revoke" else ""
+        self.push_screen(Confirm(f"{verb.capitalize()} {what}?{more}"), answered)
 
     @work(thread=True, group="act")
     def _act(self, action: Callable[[], str]) -> None:
