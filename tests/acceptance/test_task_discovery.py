@@ -10,7 +10,7 @@ APP = """
 from stem import Stem
 
 app = Stem(include=["shop.mail"], max_retries=0)
-app.autodiscover(["shop.billing", "shop.plain"])
+app.autodiscover(["shop.billing", "shop.plain", "shop.mail"])  # the last is a module, not a package
 """
 MAIL = """
 from shop.app import app

@@ -25,6 +25,7 @@ app.worker_main([])
 async def f(): ...
 f.apply_async(routing_key="x")
 app.control.pool_grow(2)
+from kombu import Queue
 """
 DJANGO = """
 import os
@@ -73,6 +74,7 @@ def test_what_will_not_work_is_listed_with_its_line_and_replacement(tmp_path: Pa
         10: "async def f",
         11: "apply_async(routing_key=…)",
         12: "control.pool_grow",
+        13: "from kombu import Queue",
     }
     assert all(each.why.endswith((".", ".)")) for each in findings.found)
     assert [each.what for each in findings.of(Verdict.DIFFERS)] == ["worker_prefetch_multiplier"]

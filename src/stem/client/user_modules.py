@@ -18,8 +18,8 @@ def import_tasks(name: str, *, may_be_missing: bool) -> None:
     _look_in_the_working_directory()
     if may_be_missing:
         package = name.rpartition(".")[0]
-        _imported(package, f"autodiscover([{package!r}])")
-        if find_spec(name) is None:
+        found = _imported(package, f"autodiscover([{package!r}])")
+        if not hasattr(found, "__path__") or find_spec(name) is None:  # a plain module has no modules in it
             return
     _imported(name, f"include=[{name!r}]")
 

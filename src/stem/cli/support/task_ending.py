@@ -32,9 +32,8 @@ def print_outcome(handle: "TaskHandle[Any]", wait_seconds: float, *, as_json: bo
     elif record.state == "succeeded":
         click.echo("null" if record.payload is None else plain_json(bytes(record.payload).decode()))
     if not record.is_terminal:
-        raise WaitTimeout(
-            f"Task {record.id} is still {record.state}; the task itself is unaffected. Ask again with --wait SECONDS."
-        )
+        why = handle.unserved(record) or f"wait for it with: stem task result {record.id} --wait 30s"
+        raise WaitTimeout(f"Task {record.id} is still {record.state}; {why}.")
     if record.state != "succeeded":
         raise failure_of(record)
 

@@ -184,10 +184,10 @@ class TaskHandle(Generic[R]):
 
     def _warn_if_unserved(self) -> None:
         with suppress(StemError):  # the wait itself will say what is wrong with the store
-            if (sentence := self._unserved(self.status())) is not None:
+            if (sentence := self.unserved(self.status())) is not None:
                 log.warning("task.unserved id=%s: %s", self.id, sentence)
 
-    def _unserved(self, record: TaskRecord | None) -> str | None:
+    def unserved(self, record: TaskRecord | None) -> str | None:
         """Return a sentence if the task waits in a queue that no live worker serves."""
         if record is None or record.stage != 0:
             return None
@@ -211,7 +211,7 @@ class TaskHandle(Generic[R]):
             )
         unserved = None
         with suppress(StemError):
-            unserved = self._unserved(record)
+            unserved = self.unserved(record)
         why = unserved or "the task itself is unaffected"
         return WaitTimeout(f"Task {self.id} has not ended within {timeout or 0:g} s{state}; {why}.")
 

@@ -20,6 +20,10 @@ _APPS_OF_OTHERS = {
     "django_celery_beat": "Its schedules are imported once by: stem migrate django-celery-beat --app MODULE:NAME.",
     "django_celery_results": "Results are kept with the tasks; read them with AsyncResult, and remove the app.",
 }
+_KOMBU = (
+    "kombu is Celery's messaging library, and Stem has no exchanges or bindings: route tasks by task_routes, and name a "
+    "worker's queues with --queue."
+)
 PLAIN = "from stem.compat import celery"  # for `import celery`, which binds that name
 _FROM = re.compile(r"^(\s*(?:from|import)\s+)celery\b")
 _PLAIN = re.compile(r"^(\s*)import celery(?=[ \t]*(?:#|\r?\n|$))")
@@ -85,6 +89,9 @@ class _SourceReader:
                 yield from self._text(node, node.value)
 
     def _imported(self, node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
+        modules = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        if any(module.partition(".")[0] == "kombu" for module in modules):
+            yield self._refused(node, ast.unparse(node), _KOMBU)
         if isinstance(node, ast.Import):
             yield from (self._plain_import(node, each) for each in node.names if _is_celery(each.name))
         elif node.module is not None and node.level == 0 and _is_celery(node.module):
