@@ -8,9 +8,10 @@ from pathlib import Path
 
 UID = 10001
 ROOT = Path(__file__).parents[3]
-# The checkout stays where it is, also if that is below /tmp. The working directory is a folder of the test; /tmp is empty and its own, and nothing in it can be executed. The user is a
-# number without a name, and has no capabilities because it is not 0. (To the kernel outside it is still root, which may own
-# the interpreter; but what can only be read can also be written by nobody.)
+# The checkout stays where it is, also if that is below /tmp. The working directory is a folder of the test; /tmp is empty and
+# its own, and nothing in it can be executed. The user is a number without a name, and has no capabilities because it is not 0.
+# (To the kernel outside it is still root, which may own the interpreter; but what can only be read can also be written by
+# nobody.)
 _SCRIPT = f"""
 set -e
 mount --bind "$1" /mnt
